@@ -1,0 +1,142 @@
+#ifndef COACCEL_CORE_AS_RESULT_HPP
+#define COACCEL_CORE_AS_RESULT_HPP
+
+#include <coaccel/core/result.hpp>
+
+#include <boost/asio/associator.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace coaccel {
+
+/// Completion token adapter: turns a completion `(error_code, T)` into one `result<T>`.
+///
+/// `co_await gpu.async_exec(op, as_result(asio::deferred))` yields a result instead of throwing.
+template <class Token>
+struct as_result_t {
+    Token token;
+};
+
+template <class Token>
+[[nodiscard]] constexpr as_result_t<std::decay_t<Token>> as_result(Token&& token)
+{
+    return {static_cast<Token&&>(token)};
+}
+
+/// What coaccel's initiating functions use when no token is given.
+using default_token = as_result_t<asio::deferred_t>;
+
+namespace detail {
+
+template <class... Args>
+struct result_of_args {
+    using type = result<std::tuple<std::decay_t<Args>...>>;
+};
+
+template <class T>
+struct result_of_args<T> {
+    using type = result<std::decay_t<T>>;
+};
+
+template <>
+struct result_of_args<> {
+    using type = result<void>;
+};
+
+template <class Handler>
+struct as_result_handler {
+    Handler handler;
+
+    void operator()(error_code ec)
+    {
+        if (ec)
+            std::move(handler)(result<void>(ec));
+        else
+            std::move(handler)(result<void>(success()));
+    }
+
+    template <class... Args>
+        requires(sizeof...(Args) > 0)
+    void operator()(error_code ec, Args&&... args)
+    {
+        using result_type = typename result_of_args<Args...>::type;
+        if (ec)
+            std::move(handler)(result_type(ec));
+        else if constexpr (sizeof...(Args) == 1)
+            std::move(handler)(result_type(static_cast<Args&&>(args)...));
+        else
+            std::move(handler)(result_type(std::tuple<std::decay_t<Args>...>(static_cast<Args&&>(args)...)));
+    }
+};
+
+// A functor rather than a lambda: g++ 12 destroys captures twice inside co_await expressions.
+template <class Initiation>
+struct as_result_initiation {
+    Initiation initiation;
+
+    template <class Handler, class... InitArgs>
+    void operator()(Handler&& handler, InitArgs&&... args)
+    {
+        std::move(initiation)(as_result_handler<std::decay_t<Handler>>{static_cast<Handler&&>(handler)},
+                              static_cast<InitArgs&&>(args)...);
+    }
+};
+
+template <class Initiation>
+    requires requires { typename Initiation::executor_type; }
+struct as_result_initiation<Initiation> {
+    using executor_type = typename Initiation::executor_type;
+
+    Initiation initiation;
+
+    executor_type get_executor() const noexcept { return initiation.get_executor(); }
+
+    template <class Handler, class... InitArgs>
+    void operator()(Handler&& handler, InitArgs&&... args)
+    {
+        std::move(initiation)(as_result_handler<std::decay_t<Handler>>{static_cast<Handler&&>(handler)},
+                              static_cast<InitArgs&&>(args)...);
+    }
+};
+
+} // namespace detail
+} // namespace coaccel
+
+namespace boost::asio {
+
+template <class Token, class R, class... Args>
+struct async_result<coaccel::as_result_t<Token>, R(boost::system::error_code, Args...)> {
+    using signature = R(typename coaccel::detail::result_of_args<Args...>::type);
+
+    template <class Initiation, class RawToken, class... InitArgs>
+    static auto initiate(Initiation&& initiation, RawToken&& token, InitArgs&&... args)
+    {
+        using wrapped = coaccel::detail::as_result_initiation<std::decay_t<Initiation>>;
+        return async_initiate<Token, signature>(wrapped{static_cast<Initiation&&>(initiation)}, token.token,
+                                                static_cast<InitArgs&&>(args)...);
+    }
+};
+
+template <template <class, class> class Associator, class Handler, class DefaultCandidate>
+struct associator<Associator, coaccel::detail::as_result_handler<Handler>, DefaultCandidate>
+    : Associator<Handler, DefaultCandidate> {
+    using inner = Associator<Handler, DefaultCandidate>;
+
+    static typename inner::type get(const coaccel::detail::as_result_handler<Handler>& h) noexcept
+    {
+        return inner::get(h.handler);
+    }
+
+    static decltype(auto) get(const coaccel::detail::as_result_handler<Handler>& h, const DefaultCandidate& c) noexcept
+    {
+        return inner::get(h.handler, c);
+    }
+};
+
+} // namespace boost::asio
+
+#endif

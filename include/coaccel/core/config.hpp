@@ -1,0 +1,28 @@
+#ifndef COACCEL_CORE_CONFIG_HPP
+#define COACCEL_CORE_CONFIG_HPP
+
+#include <boost/version.hpp>
+
+#define COACCEL_VERSION_MAJOR 0
+#define COACCEL_VERSION_MINOR 1
+#define COACCEL_VERSION_PATCH 0
+#define COACCEL_VERSION_STRING "0.1.0"
+
+static_assert(BOOST_VERSION >= 108100, "coaccel needs Boost 1.81 or later");
+
+// The library is compiled with hidden visibility; what users link against carries this mark.
+#if defined(__GNUC__)
+#define COACCEL_DECL __attribute__((visibility("default")))
+#else
+#define COACCEL_DECL
+#endif
+
+namespace boost::asio {}
+
+namespace coaccel {
+
+namespace asio = boost::asio;
+
+} // namespace coaccel
+
+#endif
