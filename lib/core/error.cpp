@@ -40,9 +40,25 @@ const char* text(errc e) noexcept
     return "unknown coaccel error";
 }
 
+// Zero for what is not an errc: success, or a value that some other version may send.
 fault class_of(errc e) noexcept
 {
     switch (e) {
+    case errc::invalid_argument:
+    case errc::size_overflow:
+    case errc::leading_dimension:
+    case errc::out_of_bounds:
+    case errc::wrong_device:
+    case errc::stale_ref:
+    case errc::released_ref:
+    case errc::wrong_dtype:
+    case errc::overlap:
+    case errc::length_mismatch:
+    case errc::unsupported_op:
+    case errc::invalid_option:
+    case errc::already_waiting:
+    case errc::no_value:
+    case errc::user_exception: return fault::caller;
     case errc::out_of_memory:
     case errc::queue_full:
     case errc::deadline_exceeded: return fault::busy;
@@ -54,10 +70,10 @@ fault class_of(errc e) noexcept
     case errc::device_failed:
     case errc::device_lost:
     case errc::backend_unavailable:
-    case errc::start_failed: return fault::device_lost;
+    case errc::start_failed: return fault::busy;
     case errc::backend_error: return fault::library;
-    default: return fault::caller;
     }
+    return fault{};
 }
 
 struct errc_category final : boost::system::error_category {
@@ -66,7 +82,8 @@ struct errc_category final : boost::system::error_category {
 
     boost::system::error_condition default_error_condition(int value) const noexcept override
     {
-        return make_error_condition(class_of(static_cast<errc>(value)));
+        const fault f = class_of(static_cast<errc>(value));
+        return f == fault{} ? boost::system::error_condition(value, *this) : make_error_condition(f);
     }
 };
 

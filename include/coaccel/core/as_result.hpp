@@ -47,48 +47,35 @@ struct result_of_args<> {
     using type = result<void>;
 };
 
-template <class Handler>
+// The result's type comes from the signature, not from the arguments of the call, which need only convert.
+template <class Handler, class Result>
 struct as_result_handler {
     Handler handler;
 
-    void operator()(error_code ec)
-    {
-        if (ec)
-            std::move(handler)(result<void>(ec));
-        else
-            std::move(handler)(result<void>(success()));
-    }
-
     template <class... Args>
-        requires(sizeof...(Args) > 0)
     void operator()(error_code ec, Args&&... args)
     {
-        using result_type = typename result_of_args<Args...>::type;
-        if (ec)
-            std::move(handler)(result_type(ec));
-        else if constexpr (sizeof...(Args) == 1)
-            std::move(handler)(result_type(static_cast<Args&&>(args)...));
-        else
-            std::move(handler)(result_type(std::tuple<std::decay_t<Args>...>(static_cast<Args&&>(args)...)));
+        using value_type = typename Result::value_type;
+        std::move(handler)(ec ? Result(ec) : Result(outcome::in_place_type<value_type>, static_cast<Args&&>(args)...));
     }
 };
 
 // A functor rather than a lambda: g++ 12 destroys captures twice inside co_await expressions.
-template <class Initiation>
+template <class Initiation, class Result>
 struct as_result_initiation {
     Initiation initiation;
 
     template <class Handler, class... InitArgs>
     void operator()(Handler&& handler, InitArgs&&... args)
     {
-        std::move(initiation)(as_result_handler<std::decay_t<Handler>>{static_cast<Handler&&>(handler)},
-                              static_cast<InitArgs&&>(args)...);
+        using wrapped = as_result_handler<std::decay_t<Handler>, Result>;
+        std::move(initiation)(wrapped{static_cast<Handler&&>(handler)}, static_cast<InitArgs&&>(args)...);
     }
 };
 
-template <class Initiation>
+template <class Initiation, class Result>
     requires requires { typename Initiation::executor_type; }
-struct as_result_initiation<Initiation> {
+struct as_result_initiation<Initiation, Result> {
     using executor_type = typename Initiation::executor_type;
 
     Initiation initiation;
@@ -98,8 +85,8 @@ struct as_result_initiation<Initiation> {
     template <class Handler, class... InitArgs>
     void operator()(Handler&& handler, InitArgs&&... args)
     {
-        std::move(initiation)(as_result_handler<std::decay_t<Handler>>{static_cast<Handler&&>(handler)},
-                              static_cast<InitArgs&&>(args)...);
+        using wrapped = as_result_handler<std::decay_t<Handler>, Result>;
+        std::move(initiation)(wrapped{static_cast<Handler&&>(handler)}, static_cast<InitArgs&&>(args)...);
     }
 };
 
@@ -110,31 +97,31 @@ namespace boost::asio {
 
 template <class Token, class R, class... Args>
 struct async_result<coaccel::as_result_t<Token>, R(boost::system::error_code, Args...)> {
-    using signature = R(typename coaccel::detail::result_of_args<Args...>::type);
+    using result_type = typename coaccel::detail::result_of_args<Args...>::type;
+    using signature = R(result_type);
+    // Never used; Boost 1.81's bind_allocator and bind_cancellation_slot do not compile around a token without it.
+    using return_type = void;
 
     template <class Initiation, class RawToken, class... InitArgs>
     static auto initiate(Initiation&& initiation, RawToken&& token, InitArgs&&... args)
     {
-        using wrapped = coaccel::detail::as_result_initiation<std::decay_t<Initiation>>;
-        return async_initiate<Token, signature>(wrapped{static_cast<Initiation&&>(initiation)}, token.token,
+        using wrapped = coaccel::detail::as_result_initiation<std::decay_t<Initiation>, result_type>;
+        // async_initiate moves from what it is given, and the caller may keep the token for the next operation.
+        Token inner(static_cast<RawToken&&>(token).token);
+        return async_initiate<Token, signature>(wrapped{static_cast<Initiation&&>(initiation)}, inner,
                                                 static_cast<InitArgs&&>(args)...);
     }
 };
 
-template <template <class, class> class Associator, class Handler, class DefaultCandidate>
-struct associator<Associator, coaccel::detail::as_result_handler<Handler>, DefaultCandidate>
+template <template <class, class> class Associator, class Handler, class Result, class DefaultCandidate>
+struct associator<Associator, coaccel::detail::as_result_handler<Handler, Result>, DefaultCandidate>
     : Associator<Handler, DefaultCandidate> {
     using inner = Associator<Handler, DefaultCandidate>;
+    using wrapper = coaccel::detail::as_result_handler<Handler, Result>;
 
-    static typename inner::type get(const coaccel::detail::as_result_handler<Handler>& h) noexcept
-    {
-        return inner::get(h.handler);
-    }
+    static typename inner::type get(const wrapper& h) noexcept { return inner::get(h.handler); }
 
-    static decltype(auto) get(const coaccel::detail::as_result_handler<Handler>& h, const DefaultCandidate& c) noexcept
-    {
-        return inner::get(h.handler, c);
-    }
+    static decltype(auto) get(const wrapper& h, const DefaultCandidate& c) noexcept { return inner::get(h.handler, c); }
 };
 
 } // namespace boost::asio

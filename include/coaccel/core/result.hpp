@@ -14,6 +14,12 @@ namespace outcome = BOOST_OUTCOME_V2_NAMESPACE;
 
 namespace detail {
 
+// g++ 12 does not see that the error half of Outcome's union is read only when it is set.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 // value() on an error throws boost::system::system_error, which is what Asio throws too.
 struct throw_system_error : outcome::policy::base {
     template <class Impl>
@@ -30,6 +36,10 @@ struct throw_system_error : outcome::policy::base {
             throw boost::system::system_error(make_error_code(errc::no_value));
     }
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 } // namespace detail
 

@@ -1,0 +1,138 @@
+#ifndef COACCEL_ACTOR_ASK_HPP
+#define COACCEL_ACTOR_ASK_HPP
+
+#include <coaccel/actor/mailbox.hpp>
+#include <coaccel/actor/reply_to.hpp>
+#include <coaccel/core/as_result.hpp>
+
+#include <boost/asio/async_result.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace coaccel {
+
+/// Completion signature of async_ask: void(error_code, R), or void(error_code) when R is void.
+template <class R>
+using ask_signature =
+    typename std::conditional_t<std::is_void_v<R>, std::type_identity<void(error_code)>,
+                                std::type_identity<void(error_code, detail::reply_value<R>)>>::type;
+
+namespace detail {
+
+inline std::chrono::steady_clock::time_point deadline_after(std::chrono::steady_clock::duration timeout)
+{
+    const auto now = std::chrono::steady_clock::now();
+    const auto forever = std::chrono::steady_clock::time_point::max();
+    return timeout > forever - now ? forever : now + timeout;
+}
+
+/// The reply state of an ask, which is also the request waiting for room: one lifetime for both.
+template <class R, class M>
+class ask_state final : public reply_state<R>, private send_waiter<M> {
+public:
+    explicit ask_state(std::shared_ptr<mailbox_state<M>> to) noexcept : to_(std::move(to)) {}
+
+    ~ask_state() { this->withdraw(); }
+
+    template <class Make>
+    void start(reply_waiter<R>& op, std::chrono::steady_clock::time_point deadline, Make& make)
+    {
+        if (deadline <= std::chrono::steady_clock::now()) {
+            op.ec = errc::deadline_exceeded;
+            return op.post();
+        }
+        if (!this->arm(op, to_->executor(), deadline))
+            return;
+        this->message.emplace(make(reply_to<R>(this->shared_from_this())));
+        self_ = this->shared_from_this();
+        to_->send(*this);
+        // A deadline or cancellation may have come before the request began to wait for room.
+        if (!this->wanted())
+            withdraw_request();
+    }
+
+private:
+    void withdraw_request() override { to_->cancel(static_cast<send_waiter<M>&>(*this)); }
+
+    void post() override
+    {
+        auto self = std::move(self_);
+        auto message = std::exchange(this->message, std::nullopt);
+        if (this->ec)
+            this->settle(this->ec);
+    }
+
+    void destroy() noexcept override
+    {
+        auto self = std::move(self_);
+        auto message = std::exchange(this->message, std::nullopt);
+    }
+
+    std::shared_ptr<mailbox_state<M>> to_;
+    // Held from send() to post() or destroy(): the mailbox's hold on this object.
+    std::shared_ptr<reply_state<R>> self_;
+};
+
+template <class R, class M>
+class initiate_ask {
+public:
+    using executor_type = asio::any_io_executor;
+
+    explicit initiate_ask(std::shared_ptr<mailbox_state<M>> to) noexcept : to_(std::move(to)) {}
+
+    executor_type get_executor() const noexcept { return to_->executor(); }
+
+    template <class Handler, class Make>
+    void operator()(Handler&& handler, Make make, std::chrono::steady_clock::time_point deadline) const
+    {
+        using op_type = pending_op<reply_waiter<R>, std::decay_t<Handler>, executor_type>;
+        auto* op = op_type::create(std::forward<Handler>(handler), to_->executor());
+        auto state = std::make_shared<ask_state<R, M>>(to_);
+        op->on_cancel(canceller<reply_state<R>, pending>{state, op});
+        state->start(*op, deadline, make);
+    }
+
+private:
+    std::shared_ptr<mailbox_state<M>> to_;
+};
+
+} // namespace detail
+
+/// Sends a request and waits for its answer.
+///
+/// `make` receives the reply_to<R> and returns the message that carries it. The deadline covers the wait for room in a
+/// full mailbox too; time_point::max() means none.
+///
+/// Completion signature: void(error_code, R), or void(error_code) when R is void.
+/// Completes when: the reply_to is answered or destroyed, the deadline passes, or the mailbox is closed.
+/// Executor: the handler's, or else the mailbox's.
+/// Cancellation: total, partial, terminal. A request already in the mailbox stays there; its answer is dropped.
+/// Errors: errc::deadline_exceeded (at once, without a message, when it is in the past), errc::no_reply, errc::closed,
+/// operation_aborted, whatever the answerer chose.
+template <class R, message M, std::invocable<reply_to<R>> Make,
+          asio::completion_token_for<ask_signature<R>> Token = default_token>
+    requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M> &&
+             (std::is_void_v<R> || std::default_initializable<R>)
+auto async_ask(const mailbox_ref<M>& to, Make make, std::chrono::steady_clock::time_point deadline, Token&& token = {})
+{
+    return asio::async_initiate<Token, ask_signature<R>>(detail::initiate_ask<R, M>(to.state()), token, std::move(make),
+                                                         deadline);
+}
+
+/// As above, with the time allowed from this call on.
+template <class R, message M, std::invocable<reply_to<R>> Make,
+          asio::completion_token_for<ask_signature<R>> Token = default_token>
+    requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M> &&
+             (std::is_void_v<R> || std::default_initializable<R>)
+auto async_ask(const mailbox_ref<M>& to, Make make, std::chrono::steady_clock::duration timeout, Token&& token = {})
+{
+    return async_ask<R>(to, std::move(make), detail::deadline_after(timeout), std::forward<Token>(token));
+}
+
+} // namespace coaccel
+
+#endif

@@ -1,0 +1,165 @@
+#ifndef COACCEL_ACTOR_DETAIL_ACTOR_STATE_HPP
+#define COACCEL_ACTOR_DETAIL_ACTOR_STATE_HPP
+
+#include <coaccel/actor/child.hpp>
+#include <coaccel/actor/mailbox.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace coaccel::detail {
+
+template <class M>
+class behaviour {
+public:
+    virtual ~behaviour() = default;
+    virtual asio::awaitable<error_code> handle(M message) = 0;
+};
+
+template <class M, class Callable>
+class callable_behaviour final : public behaviour<M> {
+public:
+    explicit callable_behaviour(Callable callable) : callable_(std::move(callable)) {}
+
+    asio::awaitable<error_code> handle(M message) override { return callable_(std::move(message)); }
+
+private:
+    Callable callable_;
+};
+
+/// What the handle and the running coroutine of an actor share. Used on the strand only, the mailbox apart.
+template <class M>
+class actor_state : public std::enable_shared_from_this<actor_state<M>> {
+public:
+    using strand_type = asio::strand<asio::any_io_executor>;
+    using factory_type = std::function<std::unique_ptr<behaviour<M>>()>;
+
+    actor_state(strand_type strand, mailbox<M> inbound, mailbox<char> verdicts, factory_type factory)
+        : strand_(std::move(strand)), mailbox_(std::move(inbound)), verdicts_(std::move(verdicts)),
+          factory_(std::move(factory))
+    {
+    }
+
+    mailbox<M>& inbound() noexcept { return mailbox_; }
+
+    void start(child_listener listener)
+    {
+        asio::post(strand_, [self = this->shared_from_this(), l = std::move(listener)]() mutable {
+            self->stopping_ = false;
+            while (self->verdicts_.try_receive()) {
+            }
+            asio::co_spawn(self->strand_, run(self, l),
+                           asio::bind_cancellation_slot(self->cancel_.slot(), ended{self, std::move(l)}));
+        });
+    }
+
+    void resume()
+    {
+        char go{};
+        // Room for one is enough: a failure waits for one verdict.
+        static_cast<void>(verdicts_.try_send(std::move(go)));
+    }
+
+    void stop()
+    {
+        asio::post(strand_, [self = this->shared_from_this()] {
+            self->stopping_ = true;
+            self->cancel_.emit(asio::cancellation_type::terminal);
+        });
+    }
+
+private:
+    // The behaviour is gone when this is called: a restart never meets its predecessor.
+    struct ended {
+        std::shared_ptr<actor_state> self;
+        child_listener listener;
+
+        void operator()(std::exception_ptr) const { listener(child_event::stopped, {}); }
+    };
+
+    static asio::awaitable<void> run(std::shared_ptr<actor_state> self, child_listener listener)
+    {
+        std::unique_ptr<behaviour<M>> current;
+        for (unsigned turn = 1; !self->stopping_; ++turn) {
+            error_code failure;
+            if (!current)
+                failure = self->make(current);
+            else if (self->inbox_.empty())
+                failure = co_await self->next_message();
+            else
+                failure = co_await self->handle_one(*current);
+            if (self->stopping_ || failure == errc::closed)
+                break;
+            if (failure) {
+                listener(child_event::failed, failure);
+                auto verdict = co_await self->verdicts_.async_receive();
+                if (!verdict)
+                    break;
+            }
+            // Behaviours that never suspend must not keep the executor to themselves.
+            if (turn % 64 == 0)
+                co_await asio::post(self->strand_, asio::use_awaitable);
+        }
+    }
+
+    error_code make(std::unique_ptr<behaviour<M>>& current)
+    {
+        try {
+            current = factory_();
+            return {};
+        } catch (...) {
+            return errc::actor_failed;
+        }
+    }
+
+    asio::awaitable<error_code> next_message()
+    {
+        auto ready = mailbox_.try_receive();
+        if (ready) {
+            inbox_.push_back(std::move(ready).assume_value());
+            co_return error_code();
+        }
+        if (ready.error() == errc::closed)
+            co_return ready.error();
+        auto count = co_await mailbox_.async_receive_batch(inbox_, 1);
+        co_return count ? error_code() : count.error();
+    }
+
+    asio::awaitable<error_code> handle_one(behaviour<M>& current)
+    {
+        M message(std::move(inbox_.back()));
+        inbox_.pop_back();
+        try {
+            auto handled = current.handle(std::move(message));
+            error_code ec = co_await std::move(handled);
+            // An actor ends by its mailbox or its supervisor; a behaviour that fails with `closed` has failed.
+            co_return ec == errc::closed ? error_code(errc::actor_failed) : ec;
+        } catch (...) {
+            co_return error_code(errc::actor_failed);
+        }
+    }
+
+    strand_type strand_;
+    mailbox<M> mailbox_;
+    mailbox<char> verdicts_;
+    factory_type factory_;
+    // One message at most, received and not yet handled; outlives the incarnation that received it.
+    std::vector<M> inbox_;
+    asio::cancellation_signal cancel_;
+    bool stopping_ = false;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,244 @@
+#ifndef COACCEL_ACTOR_DETAIL_MAILBOX_STATE_HPP
+#define COACCEL_ACTOR_DETAIL_MAILBOX_STATE_HPP
+
+#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/actor/detail/ring.hpp>
+#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/core/result.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace coaccel::detail {
+
+/// A message on its way in. The message is engaged until it is accepted or handed back.
+template <class M>
+class send_waiter : public pending {
+public:
+    send_waiter() = default;
+    explicit send_waiter(M&& m) : message(std::move(m)) {}
+
+    std::tuple<error_code> take() noexcept { return {ec}; }
+
+    std::optional<M> message;
+
+protected:
+    ~send_waiter() = default;
+};
+
+/// What a mailbox and its refs share: the ring, and behind a mutex those who wait for it.
+template <class M>
+class mailbox_state final : public shutdown_hook {
+public:
+    mailbox_state(asio::any_io_executor ex, std::size_t capacity) : executor_(std::move(ex)), ring_(capacity)
+    {
+        enlist(executor_);
+    }
+
+    ~mailbox_state() { withdraw(); }
+
+    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    std::size_t capacity() const noexcept { return ring_.capacity(); }
+    std::size_t size() const noexcept { return ring_.size(); }
+    bool closed() const noexcept { return ring_.closed(); }
+
+    error_code try_send(M& message)
+    {
+        // Those who wait were first. Relaxed: it orders only against waits that happened before this call.
+        if (senders_waiting_.load(std::memory_order_relaxed) != 0)
+            return ring_.closed() ? errc::closed : errc::queue_full;
+        switch (ring_.push(message)) {
+        case push_result::accepted: return {};
+        case push_result::accepted_wake: wake_receiver(); return {};
+        case push_result::full: return errc::queue_full;
+        case push_result::closed: break;
+        }
+        return errc::closed;
+    }
+
+    void send(send_waiter<M>& op)
+    {
+        op.ec = try_send(*op.message);
+        if (op.ec != errc::queue_full)
+            return op.post();
+        std::unique_lock lock(mutex_);
+        if (shut_down_) {
+            lock.unlock();
+            return op.destroy();
+        }
+        senders_waiting_.fetch_add(1, std::memory_order_seq_cst);
+        senders_.add(op);
+        // Room may have come before the consumer could see that somebody waits.
+        admit(std::move(lock));
+    }
+
+    void cancel(send_waiter<M>& op)
+    {
+        {
+            std::lock_guard lock(mutex_);
+            // After a shutdown the operation is gone, so the flag is looked at first.
+            if (shut_down_ || !op.waiting())
+                return;
+            senders_.remove(op);
+            senders_waiting_.fetch_sub(1, std::memory_order_seq_cst);
+            op.ec = asio::error::operation_aborted;
+        }
+        op.post();
+    }
+
+    void receive(pending& op)
+    {
+        if (receiving_.exchange(true, std::memory_order_acquire)) {
+            op.ec = errc::already_waiting;
+            return op.post();
+        }
+        if (ring_.ready())
+            return op.post();
+        std::unique_lock lock(mutex_);
+        if (shut_down_) {
+            lock.unlock();
+            return op.destroy();
+        }
+        if (ring_.sleep()) {
+            receiver_.add(op);
+            return;
+        }
+        lock.unlock();
+        op.post();
+    }
+
+    void cancel(pending& op)
+    {
+        {
+            std::lock_guard lock(mutex_);
+            if (shut_down_ || !op.waiting())
+                return;
+            receiver_.remove(op);
+            receiving_.store(false, std::memory_order_release);
+            op.ec = asio::error::operation_aborted;
+        }
+        op.post();
+    }
+
+    /// Second half of a receive, on the handler's executor: takes what is there.
+    template <class Sink>
+    error_code deliver(std::size_t max, Sink&& sink)
+    {
+        std::unique_lock lock(mutex_);
+        const std::size_t taken = abandoned_ ? 0 : ring_.pop(max, sink);
+        receiving_.store(false, std::memory_order_release);
+        if (taken == 0)
+            return errc::closed;
+        if (senders_waiting_.load(std::memory_order_seq_cst) != 0)
+            admit(std::move(lock));
+        return {};
+    }
+
+    result<M> try_receive()
+    {
+        if (receiving_.load(std::memory_order_acquire))
+            return errc::already_waiting;
+        result<M> message(error_code(asio::error::would_block));
+        if (ring_.pop(1, [&message](M&& m) { message = result<M>(std::move(m)); }) == 0)
+            return ring_.drained() ? result<M>(errc::closed) : std::move(message);
+        if (senders_waiting_.load(std::memory_order_seq_cst) != 0)
+            admit(std::unique_lock(mutex_));
+        return message;
+    }
+
+    void close()
+    {
+        pending_list refused;
+        pending_list finished;
+        ring_.close();
+        {
+            std::lock_guard lock(mutex_);
+            senders_.move_all(refused);
+            senders_waiting_.store(0, std::memory_order_seq_cst);
+            if (ring_.drained())
+                receiver_.move_all(finished);
+        }
+        refused.fail_all(errc::closed);
+        refused.post_all();
+        finished.post_all();
+    }
+
+    /// The owner is gone: closes, and destroys what was not received.
+    void abandon()
+    {
+        close();
+        pending_list finished;
+        {
+            std::lock_guard lock(mutex_);
+            abandoned_ = true;
+            receiver_.move_all(finished);
+        }
+        finished.post_all();
+        // Outside the lock, for the destructors of messages are user code.
+        ring_.clear();
+    }
+
+    void shutdown(pending_list& out) noexcept override
+    {
+        std::lock_guard lock(mutex_);
+        shut_down_ = true;
+        senders_waiting_.store(0, std::memory_order_seq_cst);
+        senders_.move_all(out);
+        receiver_.move_all(out);
+    }
+
+private:
+    void admit(std::unique_lock<std::mutex> lock)
+    {
+        pending_list settled;
+        bool wake = false;
+        while (pending* front = senders_.front()) {
+            auto& op = static_cast<send_waiter<M>&>(*front);
+            const push_result pushed = ring_.push(*op.message);
+            if (pushed == push_result::full)
+                break;
+            wake = wake || pushed == push_result::accepted_wake;
+            op.ec = pushed == push_result::closed ? error_code(errc::closed) : error_code();
+            senders_.move_front(settled);
+            senders_waiting_.fetch_sub(1, std::memory_order_seq_cst);
+        }
+        lock.unlock();
+        if (wake)
+            wake_receiver();
+        settled.post_all();
+    }
+
+    void wake_receiver()
+    {
+        pending_list woken;
+        {
+            std::lock_guard lock(mutex_);
+            // A cancelled receive leaves its mark behind, so this may not be the message the receiver waits for.
+            if (ring_.ready())
+                receiver_.move_all(woken);
+        }
+        woken.post_all();
+    }
+
+    const asio::any_io_executor executor_;
+    ring<M> ring_;
+    // A receive exists, be it waiting or on its way to its handler: nobody else may consume.
+    std::atomic<bool> receiving_{false};
+    alignas(cache_line) std::atomic<std::size_t> senders_waiting_{0};
+    alignas(cache_line) std::mutex mutex_;
+    wait_list senders_;
+    wait_list receiver_; // one at most
+    bool shut_down_ = false;
+    bool abandoned_ = false;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,138 @@
+#ifndef COACCEL_ACTOR_DETAIL_PENDING_HPP
+#define COACCEL_ACTOR_DETAIL_PENDING_HPP
+
+#include <coaccel/core/error.hpp>
+
+#include <boost/assert.hpp>
+
+#include <utility>
+
+namespace coaccel::detail {
+
+/// An operation that waits for an event, detached from the type of its handler.
+class pending {
+public:
+    pending() = default;
+    pending(const pending&) = delete;
+    pending& operator=(const pending&) = delete;
+
+    /// Schedules the completion and consumes the operation. Never calls the handler inside this call.
+    virtual void post() = 0;
+
+    /// Consumes the operation without calling the handler.
+    virtual void destroy() noexcept = 0;
+
+    /// In a wait_list, where it can be cancelled. Guarded by the mutex of that list.
+    bool waiting() const noexcept { return waiting_; }
+
+    error_code ec;
+
+protected:
+    ~pending() = default;
+
+private:
+    friend class pending_list;
+    friend class wait_list;
+
+    pending* next_ = nullptr;
+    pending* prev_ = nullptr;
+    bool waiting_ = false;
+};
+
+/// Operations in order of arrival. Owns them.
+class pending_list {
+public:
+    pending_list() = default;
+    pending_list(const pending_list&) = delete;
+    pending_list& operator=(const pending_list&) = delete;
+
+    ~pending_list()
+    {
+        while (pending* op = pop_front())
+            op->destroy();
+    }
+
+    bool empty() const noexcept { return head_ == nullptr; }
+    pending* front() const noexcept { return head_; }
+
+    void push_back(pending& op) noexcept
+    {
+        op.next_ = nullptr;
+        op.prev_ = tail_;
+        (tail_ ? tail_->next_ : head_) = &op;
+        tail_ = &op;
+    }
+
+    void remove(pending& op) noexcept
+    {
+        (op.prev_ ? op.prev_->next_ : head_) = op.next_;
+        (op.next_ ? op.next_->prev_ : tail_) = op.prev_;
+        op.next_ = op.prev_ = nullptr;
+    }
+
+    pending* pop_front() noexcept
+    {
+        pending* op = head_;
+        if (op)
+            remove(*op);
+        return op;
+    }
+
+    void fail_all(error_code ec) noexcept
+    {
+        for (pending* op = head_; op; op = op->next_)
+            op->ec = ec;
+    }
+
+    void post_all()
+    {
+        while (pending* op = pop_front())
+            op->post();
+    }
+
+private:
+    pending* head_ = nullptr;
+    pending* tail_ = nullptr;
+};
+
+/// The operations that wait on one event source, under that source's mutex. What leaves goes to a pending_list outside
+/// the mutex, and there no canceller finds it.
+class wait_list {
+public:
+    bool empty() const noexcept { return ops_.empty(); }
+    pending* front() const noexcept { return ops_.front(); }
+
+    void add(pending& op) noexcept
+    {
+        BOOST_ASSERT(!op.waiting_);
+        op.waiting_ = true;
+        ops_.push_back(op);
+    }
+
+    void remove(pending& op) noexcept
+    {
+        BOOST_ASSERT(op.waiting_);
+        op.waiting_ = false;
+        ops_.remove(op);
+    }
+
+    void move_front(pending_list& out) noexcept
+    {
+        pending* op = ops_.front();
+        remove(*op);
+        out.push_back(*op);
+    }
+
+    void move_all(pending_list& out) noexcept
+    {
+        while (!ops_.empty())
+            move_front(out);
+    }
+
+private:
+    pending_list ops_;
+};
+
+} // namespace coaccel::detail
+
+#endif

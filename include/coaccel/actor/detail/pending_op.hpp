@@ -1,0 +1,157 @@
+#ifndef COACCEL_ACTOR_DETAIL_PENDING_OP_HPP
+#define COACCEL_ACTOR_DETAIL_PENDING_OP_HPP
+
+#include <coaccel/actor/detail/pending.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/execution/allocator.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/relationship.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/recycling_allocator.hpp>
+#include <boost/asio/require.hpp>
+
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace coaccel::detail {
+
+/// A pending operation together with its handler, in memory of the handler's allocator.
+///
+/// Base derives from pending and has `take()`: called on the handler's executor just before the handler,
+/// it returns the handler's arguments as a tuple.
+template <class Base, class Handler, class Executor>
+class pending_op final : public Base {
+    using handler_executor = asio::associated_executor_t<Handler, Executor>;
+    using base_allocator = asio::associated_allocator_t<Handler, asio::recycling_allocator<void>>;
+    using allocator_type = typename std::allocator_traits<base_allocator>::template rebind_alloc<pending_op>;
+    using traits = std::allocator_traits<allocator_type>;
+
+public:
+    template <class... Args>
+    static pending_op* create(Handler handler, const Executor& ex, Args&&... args)
+    {
+        allocator_type alloc(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
+        deallocate_guard guard{alloc, traits::allocate(alloc, 1)};
+        ::new (static_cast<void*>(guard.memory)) pending_op(std::move(handler), ex, std::forward<Args>(args)...);
+        return std::exchange(guard.memory, nullptr);
+    }
+
+    /// Installs `canceller` before anything else can see the operation, so that nobody races with the slot.
+    template <class Canceller>
+    void on_cancel(Canceller canceller)
+    {
+        auto slot = asio::get_associated_cancellation_slot(handler_);
+        if (slot.is_connected())
+            slot.template emplace<Canceller>(std::move(canceller));
+    }
+
+    void post() override
+    {
+        auto ex = handler_work_.get_executor();
+        auto alloc = asio::get_associated_allocator(handler_, asio::recycling_allocator<void>());
+        resumption resume(this);
+        if constexpr (asio::can_require<handler_executor, asio::execution::blocking_t::never_t>::value)
+            asio::prefer(asio::require(ex, asio::execution::blocking.never), asio::execution::relationship.fork,
+                         asio::execution::allocator(alloc))
+                .execute(std::move(resume));
+        else // a completion-only executor can but dispatch, so the first hop goes over the I/O executor
+            asio::post(io_work_.get_executor(), asio::bind_executor(ex, std::move(resume)));
+    }
+
+    void destroy() noexcept override
+    {
+        // The handler may own the memory resource behind its allocator, so it leaves the memory first.
+        Handler handler(std::move(handler_));
+        [[maybe_unused]] auto handler_work = std::move(handler_work_);
+        [[maybe_unused]] auto io_work = std::move(io_work_);
+        release_memory(handler);
+    }
+
+private:
+    struct deallocate_guard {
+        allocator_type& alloc;
+        pending_op* memory;
+
+        ~deallocate_guard()
+        {
+            if (memory)
+                traits::deallocate(alloc, memory, 1);
+        }
+    };
+
+    struct discard {
+        void operator()(pending_op* op) const noexcept { op->destroy(); }
+    };
+
+    class resumption {
+    public:
+        explicit resumption(pending_op* op) noexcept : op_(op) {}
+
+        void operator()()
+        {
+            pending_op& op = *op_.release();
+            auto slot = asio::get_associated_cancellation_slot(op.handler_);
+            if (slot.is_connected())
+                slot.clear();
+            auto arguments = op.take();
+            Handler handler(std::move(op.handler_));
+            [[maybe_unused]] auto handler_work = std::move(op.handler_work_);
+            [[maybe_unused]] auto io_work = std::move(op.io_work_);
+            op.release_memory(handler);
+            std::apply([&handler](auto&... args) { std::move(handler)(std::move(args)...); }, arguments);
+        }
+
+    private:
+        std::unique_ptr<pending_op, discard> op_;
+    };
+
+    template <class... Args>
+    explicit pending_op(Handler&& handler, const Executor& ex, Args&&... args)
+        : Base(std::forward<Args>(args)...), handler_(std::move(handler)),
+          handler_work_(asio::get_associated_executor(handler_, ex)), io_work_(ex)
+    {
+    }
+
+    ~pending_op() = default;
+
+    void release_memory(const Handler& handler) noexcept
+    {
+        allocator_type alloc(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
+        this->~pending_op();
+        traits::deallocate(alloc, this, 1);
+    }
+
+    Handler handler_;
+    asio::executor_work_guard<handler_executor> handler_work_;
+    asio::executor_work_guard<Executor> io_work_;
+};
+
+/// What sits in a cancellation slot: asks the state, if it still exists, to cancel one operation.
+template <class State, class Op>
+struct canceller {
+    std::weak_ptr<State> state;
+    Op* op;
+
+    void operator()(asio::cancellation_type type)
+    {
+        constexpr auto honoured =
+            asio::cancellation_type::total | asio::cancellation_type::partial | asio::cancellation_type::terminal;
+        if ((type & honoured) == asio::cancellation_type::none)
+            return;
+        if (auto s = state.lock())
+            s->cancel(*op);
+    }
+};
+
+} // namespace coaccel::detail
+
+#endif

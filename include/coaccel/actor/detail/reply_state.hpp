@@ -1,0 +1,128 @@
+#ifndef COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
+#define COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
+
+#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/actor/detail/shutdown_hook.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace coaccel::detail {
+
+template <class R>
+using reply_value = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+template <class R>
+class reply_waiter : public pending {
+public:
+    auto take()
+    {
+        if constexpr (std::is_void_v<R>)
+            return std::tuple<error_code>(ec);
+        else
+            return std::tuple<error_code, R>(ec, std::move(value));
+    }
+
+    reply_value<R> value{};
+
+protected:
+    ~reply_waiter() = default;
+};
+
+/// Where an asker and its one answer meet. The first of reply, drop, deadline and cancellation wins.
+template <class R>
+class reply_state : public shutdown_hook, public std::enable_shared_from_this<reply_state<R>> {
+public:
+    using clock = std::chrono::steady_clock;
+
+    void settle(error_code ec, reply_value<R> value = {})
+    {
+        reply_waiter<R>* op = nullptr;
+        {
+            std::lock_guard lock(mutex_);
+            op = std::exchange(op_, nullptr);
+            timer_.reset();
+        }
+        if (!op)
+            return;
+        op->ec = ec;
+        op->value = std::move(value);
+        withdraw_request();
+        op->post();
+    }
+
+    void cancel(pending&) { settle(asio::error::operation_aborted); }
+
+    bool wanted() const
+    {
+        std::lock_guard lock(mutex_);
+        return op_ != nullptr;
+    }
+
+    void shutdown(pending_list& out) noexcept override
+    {
+        std::lock_guard lock(mutex_);
+        shut_down_ = true;
+        // The timer must not outlive its context, and this state may.
+        timer_.reset();
+        if (op_)
+            out.push_back(*std::exchange(op_, nullptr));
+    }
+
+protected:
+    reply_state() = default;
+    virtual ~reply_state() = default;
+
+    /// False when the context is already gone; the operation is then destroyed.
+    bool arm(reply_waiter<R>& op, const asio::any_io_executor& ex, clock::time_point deadline)
+    {
+        this->enlist(ex);
+        std::unique_lock lock(mutex_);
+        if (shut_down_) {
+            lock.unlock();
+            op.destroy();
+            return false;
+        }
+        op_ = &op;
+        if (deadline != clock::time_point::max()) {
+            timer_.emplace(ex, deadline);
+            timer_->async_wait(expiry{this->weak_from_this()});
+        }
+        return true;
+    }
+
+    /// Takes the request back when it still waits for room.
+    virtual void withdraw_request() {}
+
+private:
+    struct expiry {
+        std::weak_ptr<reply_state> state;
+
+        void operator()(error_code ec) const
+        {
+            if (ec)
+                return;
+            if (auto s = state.lock())
+                s->settle(errc::deadline_exceeded);
+        }
+    };
+
+    mutable std::mutex mutex_;
+    reply_waiter<R>* op_ = nullptr;
+    std::optional<asio::steady_timer> timer_;
+    bool shut_down_ = false;
+};
+
+} // namespace coaccel::detail
+
+#endif

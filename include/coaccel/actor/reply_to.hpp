@@ -1,0 +1,69 @@
+#ifndef COACCEL_ACTOR_REPLY_TO_HPP
+#define COACCEL_ACTOR_REPLY_TO_HPP
+
+#include <coaccel/actor/detail/reply_state.hpp>
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace coaccel {
+
+/// The obligation to answer one request, carried inside a message. Move-only.
+///
+/// Destroying it unanswered completes the asker with errc::no_reply. An answer that comes too late, after the
+/// asker's deadline or cancellation, is dropped.
+///
+/// Thread safety: distinct objects from any thread.
+template <class R>
+class reply_to {
+public:
+    /// Owes nothing to nobody; so that messages can be default-constructible.
+    reply_to() noexcept = default;
+
+    explicit reply_to(std::shared_ptr<detail::reply_state<R>> state) noexcept : state_(std::move(state)) {}
+
+    reply_to(reply_to&&) noexcept = default;
+
+    reply_to& operator=(reply_to&& other) noexcept
+    {
+        reply_to old(std::exchange(state_, std::move(other.state_)));
+        return *this;
+    }
+
+    ~reply_to() { fail(errc::no_reply); }
+
+    /// Answers. Does nothing when already answered.
+    template <class V = R>
+        requires(!std::is_void_v<R> && std::convertible_to<V, R>)
+    void send(V&& value)
+    {
+        if (auto state = std::exchange(state_, nullptr))
+            state->settle({}, std::forward<V>(value));
+    }
+
+    void send()
+        requires std::is_void_v<R>
+    {
+        if (auto state = std::exchange(state_, nullptr))
+            state->settle({});
+    }
+
+    /// Answers with an error. Does nothing when already answered.
+    void fail(error_code ec)
+    {
+        if (auto state = std::exchange(state_, nullptr))
+            state->settle(ec);
+    }
+
+    /// True while somebody waits for this answer; a hint to skip work nobody wants.
+    bool wanted() const { return state_ && state_->wanted(); }
+
+private:
+    std::shared_ptr<detail::reply_state<R>> state_;
+};
+
+} // namespace coaccel
+
+#endif

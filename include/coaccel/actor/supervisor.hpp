@@ -1,0 +1,138 @@
+#ifndef COACCEL_ACTOR_SUPERVISOR_HPP
+#define COACCEL_ACTOR_SUPERVISOR_HPP
+
+#include <coaccel/actor/child.hpp>
+#include <coaccel/actor/detail/pending_op.hpp>
+#include <coaccel/actor/restart_policy.hpp>
+#include <coaccel/core/as_result.hpp>
+#include <coaccel/core/result.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace coaccel {
+
+namespace detail {
+
+class supervisor_state;
+
+class end_waiter : public pending {
+public:
+    std::tuple<error_code> take() const noexcept { return {ec}; }
+
+protected:
+    ~end_waiter() = default;
+};
+
+/// Cancelling a run ends the supervisor; cancelling a stop only ends the wait.
+enum class end_kind { run, stop };
+
+struct COACCEL_DECL cancel_end {
+    std::weak_ptr<supervisor_state> state;
+    end_kind kind;
+    pending* op;
+
+    void operator()(asio::cancellation_type type) const;
+};
+
+class COACCEL_DECL initiate_end {
+public:
+    using executor_type = asio::any_io_executor;
+
+    initiate_end(std::shared_ptr<supervisor_state> state, end_kind kind) noexcept : state_(std::move(state)), kind_(kind)
+    {
+    }
+
+    executor_type get_executor() const noexcept;
+
+    template <class Handler>
+    void operator()(Handler&& handler) const
+    {
+        using op_type = pending_op<end_waiter, std::decay_t<Handler>, executor_type>;
+        auto* op = op_type::create(std::forward<Handler>(handler), get_executor());
+        op->on_cancel(cancel_end{state_, kind_, op});
+        begin(*op);
+    }
+
+private:
+    void begin(pending& op) const;
+
+    std::shared_ptr<supervisor_state> state_;
+    end_kind kind_;
+};
+
+} // namespace detail
+
+/// Starts children, and answers their failures by a restart_policy, on a strand of the user's executor.
+///
+/// A supervisor is a child itself: below another one its escalations are that one's failures to decide about. At the
+/// top an escalation ends it with the error. Destroying it asks the children to stop.
+///
+/// Lifetimes: must not outlive its execution context.
+/// Thread safety: every function but add() may be called from any thread.
+class COACCEL_DECL supervisor final : public child {
+public:
+    using executor_type = asio::any_io_executor;
+
+    /// Errors: errc::invalid_option when the policy is not valid.
+    static result<std::shared_ptr<supervisor>> create(executor_type ex, const restart_policy& policy,
+                                                      std::vector<std::shared_ptr<child>> children = {});
+
+    supervisor(const supervisor&) = delete;
+    supervisor& operator=(const supervisor&) = delete;
+    ~supervisor() override;
+
+    /// Adds a child after the others; it is started with them.
+    ///
+    /// Preconditions: not running.
+    void add(std::shared_ptr<child> c);
+
+    /// Starts the children and supervises them.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: every child has ended. With the error when one was escalated.
+    /// Executor: the handler's, or else the supervisor's.
+    /// Cancellation: total, partial, terminal; the children are stopped first, then operation_aborted.
+    /// Errors: the escalated one, operation_aborted, errc::already_waiting when it runs already.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_run(Token&& token = {})
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_end(state_, detail::end_kind::run),
+                                                             token);
+    }
+
+    /// Stops the children, last first.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: every child has ended; at once when it does not run.
+    /// Executor: the handler's, or else the supervisor's.
+    /// Cancellation: total, partial, terminal; ends the wait, not the stopping.
+    /// Errors: operation_aborted.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_stop(Token&& token = {})
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_end(state_, detail::end_kind::stop),
+                                                             token);
+    }
+
+    executor_type get_executor() const noexcept;
+
+    void start(child_listener listener) override;
+    void resume() override;
+    void stop() override;
+
+private:
+    explicit supervisor(std::shared_ptr<detail::supervisor_state> state) noexcept;
+
+    std::shared_ptr<detail::supervisor_state> state_;
+};
+
+} // namespace coaccel
+
+#endif

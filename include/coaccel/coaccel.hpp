@@ -1,0 +1,14 @@
+#ifndef COACCEL_COACCEL_HPP
+#define COACCEL_COACCEL_HPP
+
+#include <coaccel/actor/actor.hpp>
+#include <coaccel/actor/ask.hpp>
+#include <coaccel/actor/mailbox.hpp>
+#include <coaccel/actor/supervisor.hpp>
+#include <coaccel/actor/watch.hpp>
+#include <coaccel/core/as_result.hpp>
+#include <coaccel/device/device.hpp>
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#endif

@@ -1,0 +1,58 @@
+#ifndef COACCEL_CORE_CONTEXT_OPTIONS_HPP
+#define COACCEL_CORE_CONTEXT_OPTIONS_HPP
+
+#include <coaccel/core/error.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace coaccel {
+
+/// How the ops of a device are spread over lanes (streams). Ops on one lane run one after another;
+/// across lanes the device orders only what shares a buffer.
+struct lane_policy {
+    enum class kind : std::uint8_t { per_library, single, pooled };
+
+    static constexpr int max_pooled = 8;
+
+    kind how = kind::per_library;
+    int count = 1;
+
+    /// One lane for each library (memory, blas, ...).
+    static constexpr lane_policy per_library() noexcept { return {}; }
+    /// One lane for everything.
+    static constexpr lane_policy single() noexcept { return {kind::single, 1}; }
+    /// n lanes in turn, from 1 to 8.
+    static constexpr lane_policy pooled(int n) noexcept { return {kind::pooled, n}; }
+};
+
+/// How the device learns that an op has ended.
+enum class completion : std::uint8_t {
+    /// Poll from the executor for spin_budget, then as host_fn. Quick for short ops, idle for long ones.
+    adaptive,
+    /// The backend calls back; at most one call is armed per lane.
+    host_fn,
+    /// Poll from the executor while anything is in flight.
+    polled,
+    /// A helper thread per lane blocks on the oldest op.
+    sync,
+};
+
+/// How a context runs ops and watches over them.
+struct context_options {
+    lane_policy lanes;
+    coaccel::completion completion = completion::adaptive;
+    /// How long `adaptive` polls after the last op that ended.
+    std::chrono::nanoseconds spin_budget = std::chrono::microseconds(20);
+    /// How often the context is asked for faults while ops are in flight.
+    std::chrono::nanoseconds monitor_interval = std::chrono::milliseconds(25);
+    /// An op that runs longer than this condemns its context. Zero: never.
+    std::chrono::nanoseconds hang_timeout{0};
+
+    /// errc::invalid_option when something is out of range.
+    COACCEL_DECL error_code check() const noexcept;
+};
+
+} // namespace coaccel
+
+#endif

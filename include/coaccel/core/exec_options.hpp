@@ -1,0 +1,43 @@
+#ifndef COACCEL_CORE_EXEC_OPTIONS_HPP
+#define COACCEL_CORE_EXEC_OPTIONS_HPP
+
+#include <coaccel/core/backend.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace coaccel {
+
+/// What an op does when the device has no room for it.
+enum class when_full : std::uint8_t {
+    /// Wait for room.
+    wait,
+    /// Complete with errc::queue_full.
+    fail,
+};
+
+/// How one op is to be run. The defaults suit most.
+struct exec_options {
+    using clock = std::chrono::steady_clock;
+    static constexpr clock::time_point no_deadline = clock::time_point::max();
+    static constexpr int any_lane = -1;
+
+    /// The op must have been started by then, or it completes with errc::deadline_exceeded. An op that
+    /// was started cannot be recalled: it runs to its end and reports what really happened.
+    clock::time_point deadline = no_deadline;
+    coaccel::priority priority = priority::normal;
+    /// A lane of the caller's choice, from 0 to 3; these are apart from the lanes of the policy.
+    int lane = any_lane;
+    coaccel::when_full when_full = when_full::wait;
+};
+
+/// exec_options with a deadline this far from now.
+template <class Rep, class Period>
+exec_options within(std::chrono::duration<Rep, Period> time)
+{
+    return {.deadline = exec_options::clock::now() + std::chrono::duration_cast<exec_options::clock::duration>(time)};
+}
+
+} // namespace coaccel
+
+#endif

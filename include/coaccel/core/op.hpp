@@ -1,0 +1,189 @@
+#ifndef COACCEL_CORE_OP_HPP
+#define COACCEL_CORE_OP_HPP
+
+#include <coaccel/core/error.hpp>
+#include <coaccel/core/operand.hpp>
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/members.hpp>
+#include <boost/mp11/algorithm.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace coaccel {
+
+/// The library an op belongs to; lane_policy::per_library gives each its own lane.
+enum class library : std::uint8_t { memory, blas, user };
+
+inline constexpr std::size_t library_count = 3;
+
+/// An operation: trivially copyable data with a name, a reply type, described fields and a check.
+///
+/// Trivially copyable because it travels by memcpy into queues and over the worker's wire, and
+/// because g++ 12 destroys non-trivial aggregates twice inside a co_await expression.
+template <class Op>
+concept op = std::is_trivially_copyable_v<Op> && boost::describe::has_describe_members<Op>::value &&
+             requires(const Op& o) {
+                 typename Op::reply;
+                 { Op::name } -> std::convertible_to<std::string_view>;
+                 { Op::lib } -> std::convertible_to<library>;
+                 { o.check() } -> std::same_as<error_code>;
+             };
+
+/// One described field of an op.
+struct op_field {
+    enum class kind : std::uint8_t { value, operand };
+
+    std::string_view name;
+    std::uint16_t offset;
+    std::uint16_t size;
+    kind what;
+    access mode = access::read;
+    dtype type = dtype::u8;
+};
+
+/// Everything the library knows about an op type, derived once from its description.
+struct op_info {
+    std::string name;
+    std::uint64_t id = 0;
+    std::uint32_t size = 0;
+    std::uint32_t reply_size = 0;
+    library lib = library::memory;
+    bool may_overlap = false;
+    std::vector<op_field> fields;
+    std::vector<op_field> operands;
+    error_code (*check)(const void*) = nullptr;
+};
+
+/// The most buffers one op can name.
+inline constexpr std::size_t max_operands = 6;
+
+namespace detail {
+
+// FNV-1a. An op's id is a function of its name and layout, so two builds that disagree about
+// either never understand each other by accident.
+constexpr std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xcbf29ce484222325ull) noexcept
+{
+    for (const char c : text)
+        seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    return seed;
+}
+
+template <class Op>
+concept typed_op = requires { typename Op::value_type; };
+
+template <class Op>
+std::string op_name()
+{
+    std::string text(std::string_view(Op::name));
+    if constexpr (typed_op<Op>)
+        text.append("<").append(name(dtype_v<typename Op::value_type>)).append(">");
+    return text;
+}
+
+template <class Op>
+op_info make_info()
+{
+    op_info info;
+    info.name = op_name<Op>();
+    info.id = hash(info.name);
+    info.size = sizeof(Op);
+    if constexpr (!std::is_void_v<typename Op::reply>) {
+        static_assert(std::is_trivially_copyable_v<typename Op::reply>, "an op's reply is plain data");
+        info.reply_size = sizeof(typename Op::reply);
+    }
+    info.lib = Op::lib;
+    if constexpr (requires { Op::may_overlap; })
+        info.may_overlap = Op::may_overlap;
+    info.check = [](const void* op) { return static_cast<const Op*>(op)->check(); };
+
+    static const Op sample{};
+    const auto* base = reinterpret_cast<const char*>(&sample);
+    using members = boost::describe::describe_members<Op, boost::describe::mod_public>;
+    boost::mp11::mp_for_each<members>([&](auto member) {
+        const auto& value = sample.*member.pointer;
+        using field_type = std::remove_cvref_t<decltype(value)>;
+        op_field field{member.name, static_cast<std::uint16_t>(reinterpret_cast<const char*>(&value) - base),
+                       static_cast<std::uint16_t>(sizeof(field_type)), op_field::kind::value};
+        if constexpr (is_operand<field_type>) {
+            field.what = op_field::kind::operand;
+            field.mode = field_type::mode;
+            field.type = dtype_v<typename field_type::value_type>;
+            info.operands.push_back(field);
+        }
+        info.id = hash(field.name, info.id ^ (std::uint64_t(field.offset) << 16 | field.size));
+        info.fields.push_back(field);
+    });
+    return info;
+}
+
+} // namespace detail
+
+/// The description of Op, made on first use.
+template <op Op>
+const op_info& info_of()
+{
+    static const op_info info = detail::make_info<Op>();
+    return info;
+}
+
+/// An op on its way to a backend: its data, and where its operands and reply are in memory.
+struct bound_op {
+    const op_info* info = nullptr;
+    const void* op = nullptr;
+    void* reply = nullptr;
+    /// For the backend to note how the op went.
+    error_code status{};
+    std::array<void*, max_operands> operands{};
+
+    template <class Op>
+    const Op& as() const noexcept
+    {
+        return *static_cast<const Op*>(op);
+    }
+
+    /// The memory behind one operand of this op.
+    template <element T>
+    const T* data(const in<T>& field) const noexcept
+    {
+        return static_cast<const T*>(address(&field));
+    }
+
+    template <element T>
+    T* data(const out<T>& field) const noexcept
+    {
+        return static_cast<T*>(address(&field));
+    }
+
+    template <element T>
+    T* data(const inout<T>& field) const noexcept
+    {
+        return static_cast<T*>(address(&field));
+    }
+
+private:
+    void* address(const void* field) const noexcept
+    {
+        const auto offset = static_cast<const char*>(field) - static_cast<const char*>(op);
+        std::size_t i = 0;
+        while (info->operands[i].offset != offset)
+            ++i;
+        return operands[i];
+    }
+};
+
+/// The stream an op runs on, as its backend knows it. With "cuda" the handle is a CUstream; with "host"
+/// there is none, and a function given to async_submit runs in the stream's order itself.
+struct native_stream {
+    std::string_view backend;
+    void* handle = nullptr;
+};
+
+} // namespace coaccel
+
+#endif

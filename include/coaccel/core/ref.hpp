@@ -1,0 +1,76 @@
+#ifndef COACCEL_CORE_REF_HPP
+#define COACCEL_CORE_REF_HPP
+
+#include <coaccel/core/dtype.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace coaccel {
+
+/// Names elements of a device buffer without knowing their type at compile time.
+///
+/// Plain data: it may be copied, stored and sent to another process. It is checked when an op that
+/// carries it is enqueued, so a wrong one is an error code and never undefined behaviour.
+struct any_ref {
+    static constexpr std::uint64_t invalid_offset = std::numeric_limits<std::uint64_t>::max();
+
+    std::uint32_t device = 0;
+    std::uint32_t generation = 0;
+    std::uint32_t slot = 0;
+    std::uint32_t version = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
+    dtype type = dtype::u8;
+
+    friend bool operator==(const any_ref&, const any_ref&) = default;
+};
+
+/// Names a contiguous run of elements of type T in a device buffer; does not own it.
+template <element T>
+class ref {
+public:
+    using value_type = T;
+
+    constexpr ref() noexcept { raw_.type = dtype_v<T>; }
+
+    /// Takes over a ref whose type is known only at run time. Ops refuse it with errc::wrong_dtype
+    /// when the buffer holds another type.
+    static constexpr ref from_raw(const any_ref& raw) noexcept
+    {
+        ref r;
+        r.raw_ = raw;
+        return r;
+    }
+
+    constexpr std::size_t size() const noexcept { return raw_.size; }
+    constexpr std::size_t size_bytes() const noexcept { return raw_.size * sizeof(T); }
+    constexpr bool empty() const noexcept { return raw_.size == 0; }
+    constexpr const any_ref& raw() const noexcept { return raw_; }
+
+    /// The elements [offset, offset + count). A range outside this ref makes a ref that every op
+    /// refuses with errc::out_of_bounds.
+    constexpr ref subspan(std::size_t offset, std::size_t count) const noexcept
+    {
+        ref r = *this;
+        const bool inside = raw_.offset != any_ref::invalid_offset && offset <= raw_.size && count <= raw_.size - offset;
+        r.raw_.offset = inside ? raw_.offset + offset : any_ref::invalid_offset;
+        r.raw_.size = count;
+        return r;
+    }
+
+    constexpr ref first(std::size_t count) const noexcept { return subspan(0, count); }
+
+    friend bool operator==(const ref&, const ref&) = default;
+
+private:
+    any_ref raw_;
+};
+
+static_assert(std::is_trivially_copyable_v<any_ref>);
+
+} // namespace coaccel
+
+#endif

@@ -1,0 +1,139 @@
+#ifndef COACCEL_DETAIL_BUFFER_REQUESTS_HPP
+#define COACCEL_DETAIL_BUFFER_REQUESTS_HPP
+
+#include <coaccel/detail/device_access.hpp>
+#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <array>
+#include <new>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace coaccel::detail {
+
+/// An allocation on its way to the caller; gives the memory back when it does not get there.
+class lease {
+public:
+    explicit lease(const core_ptr& core) : owner_(make_buffer_owner(core)) {}
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+
+    ~lease()
+    {
+        if (owner_ && ref.device != 0)
+            owner_->release(ref);
+    }
+
+    template <element T>
+    buffer<T> take() noexcept
+    {
+        return buffer<T>(ref, std::move(owner_));
+    }
+
+    any_ref ref;
+
+private:
+    std::shared_ptr<buffer_owner> owner_;
+};
+
+/// Allocates, then perhaps fills what it allocated with one further op that has an operand `dst`.
+template <element T, class Fill>
+class buffer_request : public request {
+public:
+    buffer_request(const core_ptr& core, std::size_t count, const Fill& fill, std::size_t steps, std::uint64_t moved)
+        : lease_(core), allocate_{.count = count, .type = dtype_v<T>}, fill_(fill)
+    {
+        bytes = moved;
+        bound_[0] = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.ref};
+        bound_[1] = {.info = &info_of<Fill>(), .op = &fill_};
+        ops = std::span(bound_).first(steps);
+    }
+
+    void prepare(std::size_t i) noexcept override
+    {
+        if (i == 1)
+            fill_.dst = ref<T>::from_raw(lease_.ref);
+    }
+
+    auto take() { return std::tuple(ec, ec ? buffer<T>() : lease_.template take<T>()); }
+
+protected:
+    ~buffer_request() = default;
+
+private:
+    lease lease_;
+    allocate_op allocate_;
+    Fill fill_;
+    std::array<bound_op, 2> bound_;
+};
+
+template <element T>
+class alloc_request : public buffer_request<T, memory::fill<T>> {
+public:
+    alloc_request(const core_ptr& core, std::size_t count, bool zeroed)
+        : buffer_request<T, memory::fill<T>>(core, count, memory::fill<T>{}, zeroed ? 2 : 1, 0)
+    {
+    }
+
+protected:
+    ~alloc_request() = default;
+};
+
+template <element T>
+class upload_request : public buffer_request<T, write_op<T>> {
+public:
+    upload_request(const core_ptr& core, std::span<const T> data)
+        : buffer_request<T, write_op<T>>(core, data.size(), write_op<T>{.src = data.data(), .count = data.size()}, 2,
+                                         data.size_bytes())
+    {
+    }
+
+protected:
+    ~upload_request() = default;
+};
+
+template <element T>
+class download_request : public request {
+public:
+    download_request(const core_ptr&, const ref<T>& source)
+        : collect_{.src = source, .sink = {this, &append}}
+    {
+        bytes = source.size_bytes();
+        bound_ = {.info = &info_of<collect_op<T>>(), .op = &collect_};
+        ops = {&bound_, 1};
+    }
+
+    auto take()
+    {
+        if (!ec && exhausted_)
+            ec = errc::out_of_memory;
+        return std::tuple(ec, ec ? std::vector<T>() : std::move(data_));
+    }
+
+protected:
+    ~download_request() = default;
+
+private:
+    static void append(void* object, const void* data, std::size_t bytes) noexcept
+    {
+        auto* self = static_cast<download_request*>(object);
+        try {
+            self->data_.reserve(self->collect_.src.size());
+            const auto* first = static_cast<const T*>(data);
+            self->data_.insert(self->data_.end(), first, first + bytes / sizeof(T));
+        } catch (const std::bad_alloc&) {
+            self->exhausted_ = true;
+        }
+    }
+
+    collect_op<T> collect_;
+    bound_op bound_;
+    std::vector<T> data_;
+    bool exhausted_ = false;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,98 @@
+#ifndef COACCEL_DETAIL_CONTROL_REQUESTS_HPP
+#define COACCEL_DETAIL_CONTROL_REQUESTS_HPP
+
+#include <coaccel/detail/device_access.hpp>
+#include <coaccel/device/device_options.hpp>
+#include <coaccel/device/device_stats.hpp>
+
+#include <tuple>
+#include <utility>
+
+namespace coaccel {
+
+/// What becomes of the work a device still has when it is shut down.
+enum class shutdown : std::uint8_t {
+    /// Everything accepted is run to its end first.
+    drain,
+    /// Everything completes with errc::device_stopped as soon as the device has let go of it.
+    abandon,
+};
+
+namespace detail {
+
+/// What all copies of a `device` share. The last one to go lets the device drain and stop.
+class COACCEL_DECL device_handle {
+public:
+    explicit device_handle(core_ptr c) noexcept : core(std::move(c)) {}
+    device_handle(const device_handle&) = delete;
+    device_handle& operator=(const device_handle&) = delete;
+    ~device_handle();
+
+    const core_ptr core;
+};
+
+COACCEL_DECL core_ptr make_core(asio::any_io_executor ex, const device_options& options);
+
+/// Completes when the device is ready, or will never be.
+template <class Device>
+class start_request : public request {
+public:
+    start_request(const core_ptr& core, std::shared_ptr<device_handle> handle)
+        : request(request_kind::start), handle_(std::move(handle))
+    {
+        (void)core;
+    }
+
+    auto take() { return std::tuple(ec, ec ? Device() : Device(std::move(handle_))); }
+
+protected:
+    ~start_request() = default;
+
+private:
+    std::shared_ptr<device_handle> handle_;
+};
+
+class stats_call : public request {
+public:
+    stats_call() noexcept : request(request_kind::stats) {}
+
+    device_stats stats;
+
+protected:
+    ~stats_call() = default;
+};
+
+class stats_request : public stats_call {
+public:
+    explicit stats_request(const core_ptr&) {}
+
+    auto take() { return std::tuple(ec, std::move(stats)); }
+
+protected:
+    ~stats_request() = default;
+};
+
+class shutdown_call : public request {
+public:
+    explicit shutdown_call(coaccel::shutdown how) noexcept : request(request_kind::shutdown), mode(how) {}
+
+    const coaccel::shutdown mode;
+
+protected:
+    ~shutdown_call() = default;
+};
+
+class shutdown_request : public shutdown_call {
+public:
+    shutdown_request(const core_ptr&, coaccel::shutdown how) noexcept : shutdown_call(how) {}
+
+    auto take() { return std::tuple(ec); }
+
+protected:
+    ~shutdown_request() = default;
+};
+
+} // namespace detail
+} // namespace coaccel
+
+#endif

@@ -1,0 +1,71 @@
+#ifndef COACCEL_DETAIL_DEVICE_ACCESS_HPP
+#define COACCEL_DETAIL_DEVICE_ACCESS_HPP
+
+#include <coaccel/actor/detail/pending_op.hpp>
+#include <coaccel/core/buffer.hpp>
+#include <coaccel/detail/request.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+
+#include <memory>
+
+namespace coaccel::detail {
+
+class device_core;
+using core_ptr = std::shared_ptr<device_core>;
+
+/// The executor of a device; the system's for no device at all.
+COACCEL_DECL asio::any_io_executor executor_of(const core_ptr& core) noexcept;
+
+/// Hands a request to its device. Without a device it completes with errc::invalid_argument.
+COACCEL_DECL void submit(const core_ptr& core, request& r);
+
+COACCEL_DECL void cancel(const core_ptr& core, std::uint64_t cancel_id);
+COACCEL_DECL std::uint64_t next_cancel_id() noexcept;
+
+/// Made before the memory it will own, so that giving the memory back never needs memory.
+COACCEL_DECL std::shared_ptr<buffer_owner> make_buffer_owner(const core_ptr& core);
+
+/// Sits in a cancellation slot. The request may be gone when it is called, hence the id.
+struct device_canceller {
+    std::weak_ptr<device_core> core;
+    std::uint64_t id;
+
+    void operator()(asio::cancellation_type type) const
+    {
+        constexpr auto honoured =
+            asio::cancellation_type::total | asio::cancellation_type::partial | asio::cancellation_type::terminal;
+        if ((type & honoured) == asio::cancellation_type::none)
+            return;
+        if (auto c = core.lock())
+            cancel(c, id);
+    }
+};
+
+/// Starts a call of a device; Request turns the arguments of the call into ops.
+template <class Request>
+struct initiate_request {
+    using executor_type = asio::any_io_executor;
+
+    core_ptr core;
+
+    executor_type get_executor() const noexcept { return executor_of(core); }
+
+    template <class Handler, class... Args>
+    void operator()(Handler&& handler, Args&&... args) const
+    {
+        const bool cancellable = asio::get_associated_cancellation_slot(handler).is_connected();
+        using op_type = pending_op<Request, std::decay_t<Handler>, executor_type>;
+        auto* r = op_type::create(static_cast<Handler&&>(handler), get_executor(), core, static_cast<Args&&>(args)...);
+        if (cancellable) {
+            r->cancel_id = next_cancel_id();
+            r->on_cancel(device_canceller{core, r->cancel_id});
+        }
+        submit(core, *r);
+    }
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,58 @@
+#ifndef COACCEL_DETAIL_REQUEST_HPP
+#define COACCEL_DETAIL_REQUEST_HPP
+
+#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/core/exec_options.hpp>
+#include <coaccel/core/op.hpp>
+#include <coaccel/detail/inbox.hpp>
+
+#include <boost/intrusive/set_hook.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+namespace coaccel::detail {
+
+using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
+
+/// What a caller wants of a device.
+enum class request_kind : std::uint8_t { exec, start, stats, shutdown };
+
+/// A pending call of a device: its ops and options, without the type of its handler.
+///
+/// It belongs to the device from submission until it is completed exactly once, or destroyed because the
+/// execution context goes away.
+class request : public inbox_node, public pending {
+public:
+    explicit request(request_kind k = request_kind::exec) noexcept : inbox_node(inbox_node::kind::request), call(k) {}
+
+    /// Called before op i is bound, so that it can name what an earlier op of the request made.
+    virtual void prepare(std::size_t) noexcept {}
+
+    const request_kind call;
+    std::span<bound_op> ops;
+    exec_options options;
+    /// Host bytes this request moves; admission counts them.
+    std::uint64_t bytes = 0;
+    /// Zero when the handler has no cancellation slot.
+    std::uint64_t cancel_id = 0;
+
+    // Kept by the device and its context while the request is theirs.
+    set_hook by_deadline;
+    set_hook by_id;
+    std::chrono::steady_clock::time_point arrived{};
+    std::chrono::steady_clock::time_point launched{};
+    /// Which device-wide cancellation came last before this request.
+    std::uint64_t epoch = 0;
+    error_code outcome;
+    bool cancelled = false;
+    bool queued = false;
+
+protected:
+    ~request() = default;
+};
+
+} // namespace coaccel::detail
+
+#endif

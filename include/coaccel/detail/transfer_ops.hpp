@@ -1,0 +1,106 @@
+#ifndef COACCEL_DETAIL_TRANSFER_OPS_HPP
+#define COACCEL_DETAIL_TRANSFER_OPS_HPP
+
+#include <coaccel/core/op.hpp>
+#include <coaccel/ops/shape.hpp>
+
+#include <cstddef>
+
+// The ops behind async_alloc, async_write, async_read and async_download. They carry addresses of
+// this process and are therefore not part of the public vocabulary.
+namespace coaccel::detail {
+
+struct allocate_op {
+    using reply = any_ref;
+    static constexpr std::string_view name = "memory.allocate";
+    static constexpr library lib = library::memory;
+
+    std::uint64_t count = 0;
+    dtype type = dtype::u8;
+
+    extent bytes() const noexcept { return times(count, size_of(type)); }
+
+    error_code check() const noexcept
+    {
+        if (count == 0)
+            return errc::invalid_argument;
+        // Half the address space: sums of two sizes must not overflow either.
+        const auto n = bytes();
+        return n && *n >> 63 == 0 ? error_code{} : make_error_code(errc::size_overflow);
+    }
+
+    BOOST_DESCRIBE_CLASS(allocate_op, (), (count, type), (), ())
+};
+
+inline error_code check_span(std::uint64_t ref_size, std::uint64_t span_size) noexcept
+{
+    if (span_size == 0)
+        return errc::invalid_argument;
+    return ref_size == span_size ? error_code{} : make_error_code(errc::length_mismatch);
+}
+
+template <element T>
+struct write_op {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "memory.write";
+    static constexpr library lib = library::memory;
+
+    out<T> dst{};
+    const T* src = nullptr;
+    std::uint64_t count = 0;
+
+    error_code check() const noexcept { return check_span(dst.size(), count); }
+
+    BOOST_DESCRIBE_CLASS(write_op, (), (dst, src, count), (), ())
+};
+
+template <element T>
+struct read_op {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "memory.read";
+    static constexpr library lib = library::memory;
+
+    in<T> src{};
+    T* dst = nullptr;
+    std::uint64_t count = 0;
+
+    error_code check() const noexcept { return check_span(src.size(), count); }
+
+    BOOST_DESCRIBE_CLASS(read_op, (), (src, dst, count), (), ())
+};
+
+/// Takes downloaded bytes piece by piece, away from the executor; keeps its own failures.
+struct collector {
+    void* object = nullptr;
+    void (*append)(void* object, const void* data, std::size_t bytes) noexcept = nullptr;
+};
+
+template <element T>
+struct collect_op {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "memory.download";
+    static constexpr library lib = library::memory;
+
+    in<T> src{};
+    collector sink;
+
+    error_code check() const noexcept { return check_span(src.size(), src.size()); }
+
+    BOOST_DESCRIBE_CLASS(collect_op, (), (src, sink), (), ())
+};
+
+/// A function of the caller's, with the native stream and the memory of its operands. The operands
+/// differ from call to call, so its description is made by the device; this is what every one starts with.
+struct user_op {
+    void* object = nullptr;
+    void (*call)(void* object, const bound_op& op, native_stream stream) noexcept = nullptr;
+};
+
+inline constexpr std::uint64_t user_op_id = hash("user.submit");
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,266 @@
+#ifndef COACCEL_DEVICE_DEVICE_HPP
+#define COACCEL_DEVICE_DEVICE_HPP
+
+#include <coaccel/actor/watch.hpp>
+#include <coaccel/core/as_result.hpp>
+#include <coaccel/detail/buffer_requests.hpp>
+#include <coaccel/detail/control_requests.hpp>
+#include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/detail/submit_arguments.hpp>
+#include <coaccel/device/device_options.hpp>
+#include <coaccel/device/device_stats.hpp>
+#include <coaccel/device/seq.hpp>
+
+#include <boost/asio/async_result.hpp>
+
+#include <memory>
+#include <ranges>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace coaccel {
+
+/// What new memory holds.
+enum class init : std::uint8_t { none, zero };
+
+/// An accelerator with a stable address. The context behind it can die and be replaced.
+///
+/// A value: copies name the same device. When the last copy goes, the device finishes what it has
+/// accepted and stops by itself.
+///
+/// Executor: handlers run on their associated executor, or else on the device's.
+/// Cancellation, of every function: total, partial and terminal. An op that still waits completes with
+/// operation_aborted and leaves no trace; one that was started cannot be recalled and completes with
+/// operation_aborted once the device has left the caller's memory.
+/// Errors, of every function: errc::device_stopped and errc::device_failed when the device is; errc::context_lost when
+/// its context died with the op outstanding; errc::queue_full; errc::deadline_exceeded; errc::invalid_argument for an
+/// empty `device`.
+/// Thread safety: every function from any thread; distinct copies.
+class COACCEL_DECL device {
+public:
+    using executor_type = asio::any_io_executor;
+
+    /// Names no device; everything asked of it completes with errc::invalid_argument.
+    device() noexcept = default;
+
+    /// Makes a device and waits until it is ready.
+    ///
+    /// Completion signature: void(error_code, device).
+    /// Completes when: the first context is ready, or the restart policy gives up.
+    /// Errors: errc::invalid_option, errc::backend_unavailable, or what the backend said last.
+    template <class Executor, asio::completion_token_for<void(error_code, device)> Token = default_token>
+    static auto async_create(const Executor& ex, const device_options& options, Token&& token = {})
+    {
+        auto handle = std::make_shared<detail::device_handle>(detail::make_core(ex, options));
+        return asio::async_initiate<Token, void(error_code, device)>(
+            detail::initiate_request<detail::start_request<device>>{handle->core}, token, handle);
+    }
+
+    executor_type get_executor() const noexcept { return detail::executor_of(core()); }
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+    friend bool operator==(const device&, const device&) = default;
+
+    /// Runs one op.
+    ///
+    /// Completion signature: void(error_code), or void(error_code, Op::reply).
+    /// Completes when: the op has ended on the device.
+    /// Order: ops on the same buffer run in the order in which one caller started them, awaited or not.
+    /// Lifetimes: the op is copied; buffers it names may be released at any time.
+    /// Errors: those of a bad op or ref (fault::caller), and the backend's.
+    template <op Op, asio::completion_token_for<exec_signature<Op>> Token = default_token>
+    auto async_exec(const Op& op, const exec_options& how, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, exec_signature<Op>>(
+            detail::initiate_request<detail::exec_request<Op>>{core()}, token, op, how);
+    }
+
+    /// \copydoc async_exec
+    template <op Op, asio::completion_token_for<exec_signature<Op>> Token = default_token>
+    auto async_exec(const Op& op, Token&& token = {}) const
+    {
+        return async_exec(op, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// Runs several ops in order, with one completion.
+    ///
+    /// Completion signature: void(error_code), or void(error_code, std::tuple<replies...>).
+    template <op... Ops, asio::completion_token_for<seq_signature<Ops...>> Token = default_token>
+    auto async_exec(const op_seq<Ops...>& ops, const exec_options& how, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, seq_signature<Ops...>>(
+            detail::initiate_request<detail::seq_request<Ops...>>{core()}, token, ops, how);
+    }
+
+    /// \copydoc async_exec
+    template <op... Ops, asio::completion_token_for<seq_signature<Ops...>> Token = default_token>
+    auto async_exec(const op_seq<Ops...>& ops, Token&& token = {}) const
+    {
+        return async_exec(ops, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// Runs a function of the caller's as an op: `async_submit(in(a), out(b), function)`.
+    ///
+    /// The function is called as `function(native_stream, span<const A>, span<B>)`, one span for each
+    /// operand, over device memory. On a GPU it enqueues work on the stream and returns; on the host it
+    /// does the work itself, on a thread of the backend.
+    ///
+    /// Completion signature: void(error_code).
+    /// Errors: errc::user_exception when the function threw.
+    template <class... Args>
+    auto async_submit(Args&&... args) const
+    {
+        return detail::split_submit(core(), static_cast<Args&&>(args)...);
+    }
+
+    /// Allocates memory for `count` elements.
+    ///
+    /// Completion signature: void(error_code, buffer<T>).
+    /// Errors: errc::invalid_argument for no elements, errc::size_overflow, errc::out_of_memory.
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_alloc(std::size_t count, init content, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, buffer<T>)>(
+            detail::initiate_request<detail::alloc_request<T>>{core()}, token, count, content == init::zero);
+    }
+
+    /// \copydoc async_alloc
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_alloc(std::size_t count, Token&& token = {}) const
+    {
+        return async_alloc<T>(count, init::none, static_cast<Token&&>(token));
+    }
+
+    /// Allocates memory and copies `data` into it.
+    ///
+    /// Completion signature: void(error_code, buffer<T>).
+    /// Lifetimes: `data` stays valid until completion.
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_upload(std::span<const T> data, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, buffer<T>)>(
+            detail::initiate_request<detail::upload_request<T>>{core()}, token, data);
+    }
+
+    /// \copydoc async_upload
+    template <std::ranges::contiguous_range Range, class Token = default_token>
+        requires element<std::ranges::range_value_t<Range>>
+    auto async_upload(const Range& data, Token&& token = {}) const
+    {
+        using value = std::ranges::range_value_t<Range>;
+        return async_upload<value>(std::span<const value>(data), static_cast<Token&&>(token));
+    }
+
+    /// Copies device memory into a new vector.
+    ///
+    /// Completion signature: void(error_code, std::vector<T>).
+    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
+    auto async_download(ref<T> source, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, std::vector<T>)>(
+            detail::initiate_request<detail::download_request<T>>{core()}, token, source);
+    }
+
+    /// \copydoc async_download
+    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
+    auto async_download(const buffer<T>& source, Token&& token = {}) const
+    {
+        return async_download(source.ref(), static_cast<Token&&>(token));
+    }
+
+    /// Copies `data` over device memory of the same length.
+    ///
+    /// Completion signature: void(error_code).
+    /// Lifetimes: `data` stays valid until completion.
+    /// Errors: errc::length_mismatch.
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_write(ref<T> target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
+    {
+        return async_exec(detail::write_op<T>{.dst = target, .src = data.data(), .count = data.size()},
+                          static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_write
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_write(const buffer<T>& target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
+    {
+        return async_write(target.ref(), data, static_cast<Token&&>(token));
+    }
+
+    /// Copies device memory over `data`, which has the same length.
+    ///
+    /// Completion signature: void(error_code).
+    /// Lifetimes: `data` stays valid until completion.
+    /// Errors: errc::length_mismatch.
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_read(ref<T> source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const
+    {
+        return async_exec(detail::read_op<T>{.src = source, .dst = data.data(), .count = data.size()},
+                          static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_read
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_read(const buffer<T>& source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const
+    {
+        return async_read(source.ref(), data, static_cast<Token&&>(token));
+    }
+
+    /// What the device is doing and has done. Answered in every state but for an empty `device`.
+    ///
+    /// Completion signature: void(error_code, device_stats).
+    template <asio::completion_token_for<void(error_code, device_stats)> Token = default_token>
+    auto async_stats(Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, device_stats)>(
+            detail::initiate_request<detail::stats_request>{core()}, token);
+    }
+
+    /// Stops the device. Ops that come later complete with errc::device_stopped.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: the device has stopped, also for the second and every further call. A later
+    /// `abandon` hurries an earlier `drain`.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_shutdown(shutdown mode, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code)>(
+            detail::initiate_request<detail::shutdown_request>{core()}, token, mode);
+    }
+
+    /// \copydoc async_shutdown
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_shutdown(Token&& token = {}) const
+    {
+        return async_shutdown(shutdown::drain, static_cast<Token&&>(token));
+    }
+
+    /// Cancels every op the device has accepted so far.
+    void cancel() const;
+
+    /// Where the device stands now.
+    device_status status() const;
+
+    /// Follows the device's state. `busy` is not published, for that would cost more than an op.
+    ///
+    /// Preconditions: not an empty `device`.
+    watch<device_status> watch_state() const;
+
+    /// Follows the device's generation; a value is published after its context is in place.
+    ///
+    /// Preconditions: not an empty `device`.
+    watch<coaccel::generation> watch_generation() const;
+
+private:
+    friend class detail::start_request<device>;
+
+    explicit device(std::shared_ptr<detail::device_handle> handle) noexcept : handle_(std::move(handle)) {}
+
+    detail::core_ptr core() const noexcept { return handle_ ? handle_->core : nullptr; }
+
+    std::shared_ptr<detail::device_handle> handle_;
+};
+
+} // namespace coaccel
+
+#endif

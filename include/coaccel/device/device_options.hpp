@@ -1,0 +1,49 @@
+#ifndef COACCEL_DEVICE_DEVICE_OPTIONS_HPP
+#define COACCEL_DEVICE_DEVICE_OPTIONS_HPP
+
+#include <coaccel/actor/restart_policy.hpp>
+#include <coaccel/core/context_options.hpp>
+#include <coaccel/host/host_options.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace coaccel {
+
+/// Which hardware a device is.
+enum class device_kind : std::uint8_t {
+    /// The best there is here.
+    best,
+    /// The CPU.
+    host,
+    /// An NVIDIA GPU.
+    cuda,
+};
+
+/// How much work a device takes on.
+struct queue_limits {
+    /// Ops started and not yet ended. Further ones wait.
+    std::uint64_t max_in_flight = 1024;
+    /// Host bytes that ops in flight move. An op larger than that runs alone.
+    std::uint64_t max_bytes_in_flight = std::uint64_t(1) << 30;
+    /// Ops waiting. Further ones complete with errc::queue_full.
+    std::uint64_t max_queued = std::uint64_t(1) << 17;
+};
+
+/// What a device is and how it behaves. The defaults suit a server.
+struct device_options {
+    device_kind kind = device_kind::best;
+    int ordinal = 0;
+    context_options context;
+    queue_limits queue;
+    /// What happens when a context dies or refuses to start.
+    restart_policy restart{.initial_backoff = std::chrono::milliseconds(10)};
+    host_options host;
+
+    /// errc::invalid_option when something is out of range.
+    COACCEL_DECL error_code check() const noexcept;
+};
+
+} // namespace coaccel
+
+#endif

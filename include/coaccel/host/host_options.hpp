@@ -1,0 +1,37 @@
+#ifndef COACCEL_HOST_HOST_OPTIONS_HPP
+#define COACCEL_HOST_HOST_OPTIONS_HPP
+
+#include <coaccel/core/error.hpp>
+#include <coaccel/host/fault_injector.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace coaccel {
+
+/// Where the host backend runs its ops.
+enum class host_mode : std::uint8_t {
+    /// On threads of its own, asynchronously.
+    pool,
+    /// In the device's turn, on the caller's executor, without any thread. For tests and tiny programs.
+    in_turn,
+};
+
+/// How the CPU stands in for an accelerator.
+struct host_options {
+    host_mode mode = host_mode::pool;
+    /// Threads of the pool; 0: as many as the machine has cores.
+    int threads = 0;
+    /// The most bytes of buffers; 0: the memory of the machine.
+    std::uint64_t memory_limit = 0;
+    /// Faults to inject, counted over the life of the device.
+    host_faults faults;
+    /// To inject faults while the program runs. Made from `faults` when empty.
+    std::shared_ptr<fault_injector> injector;
+
+    COACCEL_DECL error_code check() const noexcept;
+};
+
+} // namespace coaccel
+
+#endif

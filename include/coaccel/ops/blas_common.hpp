@@ -1,0 +1,33 @@
+#ifndef COACCEL_OPS_BLAS_COMMON_HPP
+#define COACCEL_OPS_BLAS_COMMON_HPP
+
+#include <coaccel/core/op.hpp>
+#include <coaccel/ops/shape.hpp>
+
+#include <type_traits>
+
+namespace coaccel::blas {
+
+/// Element types of levels 1 and 2.
+template <class T>
+concept real = std::same_as<T, float> || std::same_as<T, double>;
+
+/// Element types of gemm; the 16-bit ones accumulate in f32.
+template <class T>
+concept gemm_element = real<T> || std::same_as<T, half> || std::same_as<T, bfloat16>;
+
+/// The type of alpha, beta and accumulation for elements of type T.
+template <class T>
+using scalar = std::conditional_t<real<T>, T, float>;
+
+/// Whether an operand is used as it is or transposed.
+enum class transpose : std::uint8_t { no, yes };
+
+constexpr bool valid(transpose t) noexcept
+{
+    return t == transpose::no || t == transpose::yes;
+}
+
+} // namespace coaccel::blas
+
+#endif

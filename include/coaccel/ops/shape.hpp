@@ -1,0 +1,74 @@
+#ifndef COACCEL_OPS_SHAPE_HPP
+#define COACCEL_OPS_SHAPE_HPP
+
+#include <coaccel/core/error.hpp>
+#include <coaccel/core/operand.hpp>
+
+#include <cstdint>
+#include <optional>
+
+// What shapes need of memory, computed without overflow. Shared by the checks of all dense ops.
+namespace coaccel::detail {
+
+using extent = std::optional<std::uint64_t>;
+
+constexpr extent times(extent a, extent b) noexcept
+{
+    std::uint64_t product = 0;
+    if (!a || !b || __builtin_mul_overflow(*a, *b, &product))
+        return std::nullopt;
+    return product;
+}
+
+constexpr extent plus(extent a, extent b) noexcept
+{
+    std::uint64_t sum = 0;
+    if (!a || !b || __builtin_add_overflow(*a, *b, &sum))
+        return std::nullopt;
+    return sum;
+}
+
+/// Elements a column-major matrix with this leading dimension reaches over.
+constexpr extent matrix_extent(std::uint64_t rows, std::uint64_t cols, std::uint64_t ld) noexcept
+{
+    if (rows == 0 || cols == 0)
+        return 0;
+    return plus(times(cols - 1, ld), rows);
+}
+
+/// Elements a strided vector reaches over, whichever way it runs.
+constexpr extent vector_extent(std::uint64_t n, std::int64_t inc) noexcept
+{
+    if (n == 0)
+        return 0;
+    const std::uint64_t step = inc < 0 ? -static_cast<std::uint64_t>(inc) : static_cast<std::uint64_t>(inc);
+    return plus(times(n - 1, step), 1);
+}
+
+inline error_code require(extent needed, std::uint64_t available) noexcept
+{
+    if (!needed)
+        return errc::size_overflow;
+    return *needed <= available ? error_code{} : make_error_code(errc::out_of_bounds);
+}
+
+/// Whether two strided vectors touch a common element. Rows of one matrix interleave without
+/// touching, so comparing their ranges alone would forbid the usual row swap.
+inline bool vectors_touch(const any_ref& x, std::int64_t incx, const any_ref& y, std::int64_t incy,
+                          std::uint64_t n) noexcept
+{
+    if (n == 0 || x.device != y.device || x.slot != y.slot || x.generation != y.generation)
+        return false;
+    const auto x_extent = vector_extent(n, incx);
+    const auto y_extent = vector_extent(n, incy);
+    if (!x_extent || !y_extent || x.offset >= y.offset + *y_extent || y.offset >= x.offset + *x_extent)
+        return false;
+    const std::uint64_t step = incx < 0 ? -static_cast<std::uint64_t>(incx) : static_cast<std::uint64_t>(incx);
+    const bool same_step = incx == incy || incx == -incy;
+    const std::uint64_t distance = x.offset > y.offset ? x.offset - y.offset : y.offset - x.offset;
+    return !same_step || distance % step == 0;
+}
+
+} // namespace coaccel::detail
+
+#endif

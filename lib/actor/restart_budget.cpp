@@ -1,0 +1,47 @@
+#include <coaccel/actor/restart_budget.hpp>
+
+#include <boost/assert.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace coaccel {
+
+restart_budget::restart_budget(const restart_policy& policy) : policy_(policy)
+{
+    BOOST_ASSERT(!policy_.validate());
+}
+
+restart_budget::decision restart_budget::on_failure(time_point now, const error_code& ec, double random)
+{
+    const directive wanted = policy_.decider(ec);
+    if (wanted != directive::restart)
+        return {wanted, duration::zero()};
+    if (left(now) == 0)
+        return {directive::escalate, duration::zero()};
+    std::erase_if(restarts_, [&](time_point at) { return now - at >= policy_.window; });
+    const duration delay = backoff(restarts_.size(), random);
+    restarts_.push_back(now + delay);
+    return {directive::restart, delay};
+}
+
+std::size_t restart_budget::left(time_point now) const noexcept
+{
+    const auto counted = std::count_if(restarts_.begin(), restarts_.end(),
+                                       [&](time_point at) { return now - at < policy_.window; });
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, policy_.max_restarts - counted));
+}
+
+restart_budget::duration restart_budget::backoff(std::size_t restarts, double random) const noexcept
+{
+    // In floating point up to the cap: the product may exceed what a duration holds.
+    const double cap = static_cast<double>(policy_.max_backoff.count());
+    const double grown =
+        static_cast<double>(policy_.initial_backoff.count()) * std::pow(policy_.multiplier, static_cast<double>(restarts));
+    const double spread = std::min(grown, cap) * (1.0 + policy_.jitter * (2.0 * random - 1.0));
+    if (spread >= cap)
+        return policy_.max_backoff;
+    return duration(static_cast<duration::rep>(spread));
+}
+
+} // namespace coaccel

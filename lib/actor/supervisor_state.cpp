@@ -1,0 +1,217 @@
+#include <actor/supervisor_state.hpp>
+
+#include <coaccel/core/error.hpp>
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace coaccel::detail {
+
+using clock = std::chrono::steady_clock;
+
+supervisor_state::supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
+                                   std::vector<std::shared_ptr<child>> children)
+    : executor_(std::move(ex)), strand_(executor_), policy_(policy), children_(std::move(children)),
+      chance_(std::random_device{}())
+{
+    enlist(executor_);
+}
+
+supervisor_state::~supervisor_state()
+{
+    withdraw();
+}
+
+void supervisor_state::add(std::shared_ptr<child> c)
+{
+    children_.push_back(std::move(c));
+}
+
+template <class Fn>
+void supervisor_state::enqueue(Fn fn)
+{
+    asio::post(strand_, [self = shared_from_this(), fn = std::move(fn)]() mutable { fn(*self); });
+}
+
+void supervisor_state::run(pending& op)
+{
+    std::unique_lock lock(mutex_);
+    if (shut_down_ || running_) {
+        const bool orphan = shut_down_;
+        lock.unlock();
+        op.ec = errc::already_waiting;
+        return orphan ? op.destroy() : op.post();
+    }
+    running_ = true;
+    runs_.add(op);
+    enqueue([](supervisor_state& s) { s.begin(nullptr); });
+}
+
+void supervisor_state::stop(pending& op)
+{
+    std::unique_lock lock(mutex_);
+    if (shut_down_ || !running_) {
+        const bool orphan = shut_down_;
+        lock.unlock();
+        return orphan ? op.destroy() : op.post();
+    }
+    stops_.add(op);
+    enqueue([](supervisor_state& s) { s.end_all({}); });
+}
+
+void supervisor_state::cancel_run(pending& op)
+{
+    std::lock_guard lock(mutex_);
+    if (!shut_down_ && op.waiting())
+        enqueue([](supervisor_state& s) { s.end_all(asio::error::operation_aborted); });
+}
+
+void supervisor_state::cancel_stop(pending& op)
+{
+    {
+        std::lock_guard lock(mutex_);
+        if (shut_down_ || !op.waiting())
+            return;
+        stops_.remove(op);
+        op.ec = asio::error::operation_aborted;
+    }
+    op.post();
+}
+
+void supervisor_state::start_below(child_listener listener)
+{
+    {
+        std::lock_guard lock(mutex_);
+        if (shut_down_)
+            return;
+        if (!running_) {
+            running_ = true;
+            enqueue([l = std::move(listener)](supervisor_state& s) mutable { s.begin(std::move(l)); });
+            return;
+        }
+    }
+    // It runs on its own already, so this incarnation ends before it began.
+    listener(child_event::failed, errc::already_waiting);
+    listener(child_event::stopped, errc::already_waiting);
+}
+
+void supervisor_state::resume_below()
+{
+    std::lock_guard lock(mutex_);
+    if (!shut_down_ && running_)
+        enqueue([](supervisor_state& s) {
+            if (s.machine_)
+                s.apply(s.machine_->resume());
+        });
+}
+
+void supervisor_state::request_stop(error_code reason)
+{
+    std::lock_guard lock(mutex_);
+    if (!shut_down_ && running_)
+        enqueue([reason](supervisor_state& s) { s.end_all(reason); });
+}
+
+void supervisor_state::shutdown(pending_list& out) noexcept
+{
+    std::lock_guard lock(mutex_);
+    shut_down_ = true;
+    runs_.move_all(out);
+    stops_.move_all(out);
+}
+
+void supervisor_state::begin(child_listener parent)
+{
+    parent_ = std::move(parent);
+    outcome_ = {};
+    incarnations_.resize(children_.size());
+    machine_.emplace(policy_, children_.size());
+    timer_.emplace(executor_);
+    apply(machine_->start());
+}
+
+void supervisor_state::on_event(std::size_t index, std::uint64_t incarnation, child_event event, error_code ec)
+{
+    if (!machine_ || incarnations_[index] != incarnation)
+        return;
+    if (event == child_event::stopped)
+        return apply(machine_->child_stopped(index, clock::now()));
+    const double random = static_cast<double>(chance_() - chance_.min()) /
+                          (static_cast<double>(chance_.max()) - static_cast<double>(chance_.min()) + 1.0);
+    apply(machine_->child_failed(index, ec, clock::now(), random));
+}
+
+void supervisor_state::end_all(error_code reason)
+{
+    if (!machine_)
+        return;
+    if (!outcome_)
+        outcome_ = reason;
+    apply(machine_->stop());
+}
+
+void supervisor_state::apply(const supervision_step& step)
+{
+    for (const std::size_t index : step.stop)
+        children_[index]->stop();
+    for (const std::size_t index : step.start)
+        start_child(index);
+    for (const std::size_t index : step.resume)
+        children_[index]->resume();
+    if (step.finished)
+        return finish();
+    arm_timer();
+    if (step.escalate && parent_)
+        parent_(child_event::failed, *step.escalate);
+    else if (step.escalate)
+        end_all(*step.escalate);
+}
+
+void supervisor_state::start_child(std::size_t index)
+{
+    const std::uint64_t incarnation = ++incarnations_[index];
+    // Weak: a child may keep its listener, and the supervisor keeps the child.
+    children_[index]->start([weak = weak_from_this(), index, incarnation](child_event event, error_code ec) {
+        if (auto self = weak.lock()) {
+            std::lock_guard lock(self->mutex_);
+            if (!self->shut_down_)
+                self->enqueue([=](supervisor_state& s) { s.on_event(index, incarnation, event, ec); });
+        }
+    });
+}
+
+void supervisor_state::arm_timer()
+{
+    const auto due = machine_->next_due().value_or(clock::time_point::max());
+    timer_->expires_at(due);
+    timer_->async_wait(asio::bind_executor(strand_, [self = shared_from_this()](error_code ec) {
+        if (!ec && self->machine_)
+            self->apply(self->machine_->timer(clock::now()));
+    }));
+}
+
+void supervisor_state::finish()
+{
+    machine_.reset();
+    timer_.reset();
+    auto parent = std::exchange(parent_, nullptr);
+    pending_list ended;
+    pending_list stopped;
+    {
+        std::lock_guard lock(mutex_);
+        running_ = false;
+        runs_.move_all(ended);
+        stops_.move_all(stopped);
+    }
+    ended.fail_all(outcome_);
+    ended.post_all();
+    stopped.post_all();
+    if (parent)
+        parent(child_event::stopped, outcome_);
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,77 @@
+#ifndef COACCEL_LIB_ACTOR_SUPERVISOR_STATE_HPP
+#define COACCEL_LIB_ACTOR_SUPERVISOR_STATE_HPP
+
+#include <coaccel/actor/child.hpp>
+#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/actor/restart_policy.hpp>
+#include <coaccel/actor/supervision.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace coaccel::detail {
+
+/// The shell around `supervision`: feeds it events, clock and chance, and carries out its steps on a strand.
+class supervisor_state final : public shutdown_hook, public std::enable_shared_from_this<supervisor_state> {
+public:
+    supervisor_state(asio::any_io_executor ex, const restart_policy& policy, std::vector<std::shared_ptr<child>> children);
+    ~supervisor_state();
+
+    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    void add(std::shared_ptr<child> c);
+
+    void run(pending& op);
+    void stop(pending& op);
+    void cancel_run(pending& op);
+    void cancel_stop(pending& op);
+
+    void start_below(child_listener listener);
+    void resume_below();
+    void request_stop(error_code reason);
+
+    void shutdown(pending_list& out) noexcept override;
+
+private:
+    template <class Fn>
+    void enqueue(Fn fn);
+
+    // On the strand from here on.
+    void begin(child_listener parent);
+    void on_event(std::size_t index, std::uint64_t incarnation, child_event event, error_code ec);
+    void end_all(error_code reason);
+    void apply(const supervision_step& step);
+    void start_child(std::size_t index);
+    void arm_timer();
+    void finish();
+
+    const asio::any_io_executor executor_;
+    asio::strand<asio::any_io_executor> strand_;
+    const restart_policy policy_;
+    std::vector<std::shared_ptr<child>> children_;
+    std::vector<std::uint64_t> incarnations_;
+    std::optional<supervision> machine_;
+    child_listener parent_;
+    error_code outcome_;
+    std::minstd_rand chance_;
+
+    std::mutex mutex_;
+    wait_list runs_; // one at most
+    wait_list stops_;
+    // Always armed while running: its pending wait is what keeps the state alive, and dies with the context.
+    std::optional<asio::steady_timer> timer_;
+    bool running_ = false;
+    bool shut_down_ = false;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,15 @@
+include(CMakePackageConfigHelpers)
+
+get_property(components GLOBAL PROPERTY COACCEL_COMPONENTS)
+list(TRANSFORM components PREPEND coaccel_ OUTPUT_VARIABLE targets)
+set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/coaccel)
+
+install(TARGETS ${targets} coaccel_coaccel EXPORT coaccel FILE_SET HEADERS)
+install(EXPORT coaccel NAMESPACE coaccel:: FILE coaccelTargets.cmake DESTINATION ${folder})
+install(FILES LICENSE TYPE DOC)
+
+configure_package_config_file(lib/cmake/coaccelConfig.cmake.in ${PROJECT_BINARY_DIR}/coaccelConfig.cmake
+    INSTALL_DESTINATION ${folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/coaccelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/coaccelConfig.cmake ${PROJECT_BINARY_DIR}/coaccelConfigVersion.cmake
+    DESTINATION ${folder})

@@ -1,0 +1,58 @@
+#ifndef COACCEL_CONTEXT_BUFFER_TABLE_HPP
+#define COACCEL_CONTEXT_BUFFER_TABLE_HPP
+
+#include "context/context.hpp"
+#include "context/hazards.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace coaccel::detail {
+
+/// Memory that is no longer named by any ref.
+struct retired_buffer {
+    void* memory = nullptr;
+    std::size_t bytes = 0;
+    access_log log;
+};
+
+/// The buffers of one context. A slot is reused with another version, so an old ref never finds the
+/// memory of a new buffer.
+class COACCEL_DECL buffer_table {
+public:
+    struct slot {
+        void* memory = nullptr;
+        std::uint64_t size = 0;
+        std::uint32_t version = 0;
+        dtype type = dtype::u8;
+        bool live = false;
+        access_log log;
+    };
+
+    explicit buffer_table(context_identity identity) noexcept : identity_(identity) {}
+
+    any_ref insert(void* memory, std::uint64_t size, dtype type);
+
+    /// The slot behind a ref, or why the ref may not be used as `type`.
+    result<slot*> find(const any_ref& ref, dtype type) noexcept;
+
+    /// Takes the buffer out of the table; nothing when the ref does not name a live one.
+    std::optional<retired_buffer> retire(const any_ref& ref) noexcept;
+
+    access_log& log(std::uint32_t index) noexcept { return slots_[index].log; }
+
+    std::size_t live() const noexcept { return live_; }
+
+private:
+    context_identity identity_;
+    std::vector<slot> slots_;
+    std::vector<std::uint32_t> free_;
+    std::size_t live_ = 0;
+};
+
+/// Whether two refs name a common element.
+COACCEL_DECL bool overlap(const any_ref& a, const any_ref& b) noexcept;
+
+} // namespace coaccel::detail
+
+#endif

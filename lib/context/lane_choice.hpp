@@ -1,0 +1,33 @@
+#ifndef COACCEL_CONTEXT_LANE_CHOICE_HPP
+#define COACCEL_CONTEXT_LANE_CHOICE_HPP
+
+#include <coaccel/core/context_options.hpp>
+#include <coaccel/core/exec_options.hpp>
+
+namespace coaccel::detail {
+
+/// Turns a lane policy and the wishes of a request into the key of a lane.
+class COACCEL_DECL lane_choice {
+public:
+    static constexpr int caller_lanes = 4;
+
+    explicit lane_choice(lane_policy policy) noexcept : policy_(policy) {}
+
+    /// How many keys there can be.
+    std::size_t keys() const noexcept { return (policy_lanes() + caller_lanes) * priority_count; }
+
+    /// errc::invalid_argument when the caller asks for a lane or priority that does not exist.
+    result<std::size_t> choose(library lib, const exec_options& options) noexcept;
+
+    static priority priority_of(std::size_t key) noexcept { return static_cast<priority>(key % priority_count); }
+
+private:
+    std::size_t policy_lanes() const noexcept;
+
+    lane_policy policy_;
+    std::size_t next_ = 0;
+};
+
+} // namespace coaccel::detail
+
+#endif

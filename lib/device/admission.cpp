@@ -1,0 +1,77 @@
+#include "device/admission.hpp"
+
+namespace coaccel::detail {
+
+error_code admission::offer(request& r, bool open, time_point now) noexcept
+{
+    if (r.options.deadline <= now)
+        return errc::deadline_exceeded;
+    const bool at_once = open && queued_ == 0 && fits(r);
+    if (r.options.when_full == when_full::fail && !at_once)
+        return errc::queue_full;
+    if (queued_ >= limits_.max_queued)
+        return errc::queue_full;
+    r.queued = true;
+    queue_.push_back(r);
+    ++queued_;
+    if (r.options.deadline != exec_options::no_deadline)
+        deadlines_.insert(r);
+    return {};
+}
+
+bool admission::fits(const request& r) const noexcept
+{
+    if (in_flight_ >= limits_.max_in_flight)
+        return false;
+    return in_flight_ == 0 || r.bytes == 0 ||
+           (bytes_ <= limits_.max_bytes_in_flight && r.bytes <= limits_.max_bytes_in_flight - bytes_);
+}
+
+request* admission::next() noexcept
+{
+    if (!has_next())
+        return nullptr;
+    request* r = pop();
+    ++in_flight_;
+    bytes_ += r->bytes;
+    return r;
+}
+
+void admission::finished(const request& r) noexcept
+{
+    --in_flight_;
+    bytes_ -= r.bytes;
+}
+
+request* admission::expired(time_point now) noexcept
+{
+    if (deadlines_.empty() || deadlines_.begin()->options.deadline > now)
+        return nullptr;
+    request* r = &*deadlines_.begin();
+    remove(*r);
+    return r;
+}
+
+admission::time_point admission::first_deadline() const noexcept
+{
+    return deadlines_.empty() ? exec_options::no_deadline : deadlines_.begin()->options.deadline;
+}
+
+void admission::remove(request& r) noexcept
+{
+    if (r.by_deadline.is_linked())
+        deadlines_.erase(deadlines_.iterator_to(r));
+    queue_.remove(r);
+    r.queued = false;
+    --queued_;
+}
+
+request* admission::pop() noexcept
+{
+    request* r = front();
+    if (r)
+        remove(*r);
+    return r;
+}
+
+} // namespace coaccel::detail

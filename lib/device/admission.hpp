@@ -1,0 +1,67 @@
+#ifndef COACCEL_DEVICE_ADMISSION_HPP
+#define COACCEL_DEVICE_ADMISSION_HPP
+
+#include <coaccel/detail/request.hpp>
+#include <coaccel/device/device_options.hpp>
+
+#include <boost/intrusive/set.hpp>
+
+namespace coaccel::detail {
+
+/// Who waits, who may go next, and whose time is up. First come, first served: an op never overtakes
+/// another, because both may use one buffer. Has no clock and starts nothing itself.
+class COACCEL_DECL admission {
+public:
+    using time_point = exec_options::clock::time_point;
+
+    explicit admission(const queue_limits& limits) noexcept : limits_(limits) {}
+    ~admission() { deadlines_.clear(); }
+
+    /// Takes a request in, or says why not. `open`: the device could start something now.
+    error_code offer(request& r, bool open, time_point now) noexcept;
+
+    /// The next request that may start, counted as in flight from then on; nullptr when it must wait.
+    request* next() noexcept;
+    bool has_next() const noexcept { return front() != nullptr && fits(*front()); }
+
+    /// A request that `next` gave has ended.
+    void finished(const request& r) noexcept;
+
+    /// A waiting request whose deadline has passed, taken out; nullptr when there is none.
+    request* expired(time_point now) noexcept;
+    time_point first_deadline() const noexcept;
+
+    /// Takes a waiting request out.
+    void remove(request& r) noexcept;
+    request* pop() noexcept;
+
+    std::uint64_t queued() const noexcept { return queued_; }
+    std::uint64_t in_flight() const noexcept { return in_flight_; }
+    bool empty() const noexcept { return queued_ == 0 && in_flight_ == 0; }
+
+private:
+    struct earlier {
+        bool operator()(const request& a, const request& b) const noexcept
+        {
+            return a.options.deadline < b.options.deadline;
+        }
+    };
+
+    using deadline_set = boost::intrusive::multiset<
+        request, boost::intrusive::member_hook<request, set_hook, &request::by_deadline>,
+        boost::intrusive::compare<earlier>, boost::intrusive::constant_time_size<false>>;
+
+    request* front() const noexcept { return static_cast<request*>(queue_.front()); }
+    bool fits(const request& r) const noexcept;
+
+    queue_limits limits_;
+    pending_list queue_;
+    deadline_set deadlines_;
+    std::uint64_t queued_ = 0;
+    std::uint64_t in_flight_ = 0;
+    std::uint64_t bytes_ = 0;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,109 @@
+#include "device/blocking_pool.hpp"
+#include "device/core_nodes.hpp"
+
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/query.hpp>
+
+namespace coaccel::detail {
+
+void device_core::follow(lifecycle::step step)
+{
+    switch (step.what) {
+    case lifecycle::command::none: return;
+    case lifecycle::command::create: return create_context();
+    case lifecycle::command::wait: retry_at_ = step.when; return;
+    case lifecycle::command::fail: return fail_everything();
+    case lifecycle::command::close: return close_context();
+    case lifecycle::command::finish: return finish_stop();
+    }
+}
+
+// Capturing the device keeps it alive until the job is done, because a context reports to it.
+void device_core::create_context()
+{
+    run_off_executor([self = shared_from_this(), generation = generation_count_ + 1] {
+        auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
+        self->push(*new created_node(std::move(made)));
+    });
+}
+
+void device_core::on_created(created_node& node)
+{
+    if (!node.made)
+        return follow(life_.create_failed(node.made.error(), now_, chance()));
+    context_ = std::move(node.made).value();
+    ++generation_count_;
+    life_.created();
+    publish();
+    // After the context is in place: whoever sees the new generation can use it at once.
+    generation_.publish(generation_count_);
+    while (pending* p = starting_.pop_front())
+        complete(static_cast<request&>(*p), {});
+}
+
+void device_core::lost(error_code why) noexcept
+{
+    // The context is still on the stack; it is buried at the end of its turn.
+    lost_ = why;
+}
+
+void device_core::on_lost(error_code why)
+{
+    bury(std::move(context_));
+    follow(life_.lost(why, now_, chance()));
+}
+
+void device_core::bury(std::unique_ptr<context> dead)
+{
+    run_off_executor([self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable {
+        dead.reset();
+    });
+}
+
+void device_core::close_context()
+{
+    run_off_executor([self = shared_from_this(), last = std::shared_ptr<context>(std::move(context_))]() mutable {
+        auto node = std::make_unique<gone_node>();
+        last->drop(node->dropped);
+        last.reset();
+        self->push(*node.release());
+    });
+}
+
+void device_core::fail_everything()
+{
+    while (pending* p = starting_.pop_front())
+        complete(static_cast<request&>(*p), life_.reason());
+    while (request* r = admission_.pop())
+        complete(*r, errc::device_failed);
+}
+
+void device_core::finish_stop()
+{
+    life_.closed();
+    while (pending* p = starting_.pop_front())
+        complete(static_cast<request&>(*p), errc::device_stopped);
+    while (request* r = admission_.pop())
+        complete(*r, errc::device_stopped);
+    while (pending* p = stopping_.pop_front())
+        complete(static_cast<request&>(*p), {});
+    publish();
+    state_.close();
+    generation_.close();
+    self_.reset();
+}
+
+void device_core::run_off_executor(std::function<void()> job)
+{
+    if (!source_.blocks)
+        return job();
+    auto& where = asio::query(executor_, asio::execution::context);
+    asio::use_service<blocking_pool>(where).run(std::move(job));
+}
+
+double device_core::chance()
+{
+    return std::uniform_real_distribution<double>(0.0, 1.0)(random_);
+}
+
+} // namespace coaccel::detail

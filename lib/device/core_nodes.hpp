@@ -1,0 +1,70 @@
+#ifndef COACCEL_DEVICE_CORE_NODES_HPP
+#define COACCEL_DEVICE_CORE_NODES_HPP
+
+#include "device/device_core.hpp"
+
+#include <coaccel/detail/block_pool.hpp>
+
+#include <memory>
+#include <utility>
+
+// What travels through a device's inbox besides requests.
+namespace coaccel::detail {
+
+struct device_core::turn_function {
+    using allocator_type = block_allocator<void>;
+
+    core_ptr core;
+
+    allocator_type get_allocator() const noexcept { return {}; }
+    void operator()() { core->turn(); }
+};
+
+// The reference a device holds to itself. A pending, so that an execution context that goes away drops
+// it together with the waiting operations, outside of all locks.
+struct device_core::keeper final : pending {
+    explicit keeper(core_ptr c) noexcept : core(std::move(c)) {}
+
+    void post() override {}
+    void destroy() noexcept override { delete this; }
+
+    core_ptr core;
+};
+
+/// Cancels one request, or with id 0 all of them.
+struct device_core::cancel_node final : inbox_node {
+    explicit cancel_node(std::uint64_t i) noexcept : inbox_node(kind::cancel), id(i) {}
+    std::uint64_t id;
+};
+
+struct device_core::created_node final : inbox_node {
+    explicit created_node(result<std::unique_ptr<context>> r) noexcept : inbox_node(kind::created), made(std::move(r)) {}
+    result<std::unique_ptr<context>> made;
+};
+
+struct device_core::gone_node final : inbox_node {
+    gone_node() noexcept : inbox_node(kind::gone) {}
+    pending_list dropped;
+};
+
+/// Owns one buffer for its caller, and carries it home. Holds itself while it is on its way.
+struct device_core::release_node final : inbox_node, buffer_owner, std::enable_shared_from_this<release_node> {
+    explicit release_node(core_ptr c) noexcept : inbox_node(kind::release), core(std::move(c)) {}
+
+    void release(const any_ref& r) noexcept override
+    {
+        if (core->gone_.load(std::memory_order_acquire))
+            return;
+        ref = r;
+        self = shared_from_this();
+        core->push(*this);
+    }
+
+    core_ptr core;
+    any_ref ref;
+    std::shared_ptr<release_node> self;
+};
+
+} // namespace coaccel::detail
+
+#endif

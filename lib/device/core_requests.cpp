@@ -1,0 +1,137 @@
+#include "device/core_nodes.hpp"
+
+#include <boost/asio/error.hpp>
+
+namespace coaccel::detail {
+namespace {
+
+// How many requests one turn starts before it lets others have the executor.
+constexpr int launches_per_turn = 256;
+
+} // namespace
+
+void device_core::on_request(request& r)
+{
+    r.arrived = now_;
+    r.epoch = epoch_;
+    if (r.cancel_id != 0)
+        cancellable_.insert(r);
+    switch (r.call) {
+    case request_kind::exec: return on_exec(r);
+    case request_kind::stats:
+        fill(static_cast<stats_call&>(r).stats);
+        return complete(r, {});
+    case request_kind::start:
+        if (unusable_)
+            return complete(r, unusable_);
+        starting_.push_back(r);
+        return follow(life_.start());
+    case request_kind::shutdown: return on_shutdown(static_cast<shutdown_call&>(r));
+    }
+}
+
+void device_core::on_exec(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.failed())
+        return complete(r, errc::device_failed);
+    const bool open = context_ && context_->accepting();
+    if (auto ec = admission_.offer(r, open, now_))
+        complete(r, ec);
+}
+
+void device_core::on_shutdown(shutdown_call& r)
+{
+    life_.stop(r.mode == coaccel::shutdown::abandon);
+    if (life_.state() == device_state::stopped)
+        return complete(r, {});
+    stopping_.push_back(r);
+    if (r.mode == coaccel::shutdown::abandon)
+        while (request* waiting = admission_.pop())
+            complete(*waiting, errc::device_stopped);
+}
+
+void device_core::on_cancel(std::uint64_t cancel_id)
+{
+    const auto found = cancellable_.find(cancel_id);
+    if (found == cancellable_.end())
+        return;
+    request& r = *found;
+    switch (r.call) {
+    case request_kind::exec:
+        r.cancelled = true;
+        if (!r.queued)
+            return;
+        admission_.remove(r);
+        break;
+    case request_kind::start: starting_.remove(r); break;
+    case request_kind::shutdown: stopping_.remove(r); break;
+    case request_kind::stats: return;
+    }
+    complete(r, asio::error::operation_aborted);
+}
+
+void device_core::on_cancel_all()
+{
+    ++epoch_;
+    while (request* r = admission_.pop())
+        complete(*r, asio::error::operation_aborted);
+}
+
+void device_core::expire()
+{
+    while (request* r = admission_.expired(now_))
+        complete(*r, errc::deadline_exceeded);
+}
+
+void device_core::launch()
+{
+    for (int n = 0; n < launches_per_turn && context_->accepting(); ++n) {
+        request* r = admission_.next();
+        if (!r)
+            return;
+        context_->submit(*r, now_);
+    }
+}
+
+void device_core::finished(request& r, error_code ec) noexcept
+{
+    admission_.finished(r);
+    if (!ec && (r.cancelled || r.epoch != epoch_))
+        ec = asio::error::operation_aborted;
+    latencies_[r.ops.front().info].add(now_ - r.arrived);
+    complete(r, ec);
+}
+
+void device_core::complete(request& r, error_code ec) noexcept
+{
+    if (r.by_id.is_linked())
+        cancellable_.erase(cancellable_.iterator_to(r));
+    if (r.call == request_kind::exec)
+        ++(ec ? failed_ : completed_);
+    r.ec = ec;
+    done_.push_back(r);
+}
+
+void device_core::fill(device_stats& s) const
+{
+    s.state = life_.state();
+    if (s.state == device_state::ready && admission_.in_flight() > 0)
+        s.state = device_state::busy;
+    s.generation = generation_count_;
+    s.queued = admission_.queued();
+    s.in_flight = admission_.in_flight();
+    s.completed = completed_;
+    s.failed = failed_;
+    s.restarts = generation_count_ > 1 ? generation_count_ - 1 : 0;
+    if (context_) {
+        s.backend = context_->backend_name();
+        s.memory = context_->memory();
+        s.live_buffers = context_->live_buffers();
+    }
+    for (const auto& [info, histogram] : latencies_)
+        s.latencies.push_back(histogram.summary(info->name));
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,236 @@
+#include "device/device_core.hpp"
+
+#include "device/core_nodes.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace coaccel::detail {
+namespace {
+
+std::uint32_t next_device_id() noexcept
+{
+    static std::atomic<std::uint32_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+} // namespace
+
+core_ptr device_core::make(asio::any_io_executor ex, const device_options& options)
+{
+    auto core = std::make_shared<device_core>(std::move(ex), options);
+    core->self_ = std::make_unique<keeper>(core);
+    core->enlist(core->executor_);
+    return core;
+}
+
+device_core::device_core(asio::any_io_executor ex, const device_options& options)
+    : executor_(std::move(ex)), options_(options), device_id_(next_device_id()), unusable_(options.check()),
+      life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue), timer_(executor_),
+      random_(device_id_), state_(executor_, device_status{}), generation_(executor_, generation{0})
+{
+    if (unusable_)
+        return;
+    if (auto found = find_backend(options))
+        source_ = std::move(found).value();
+    else
+        unusable_ = found.error();
+}
+
+device_core::~device_core()
+{
+    withdraw();
+    cancellable_.clear();
+    pending_list orphans;
+    empty_inbox(orphans);
+}
+
+void device_core::push(inbox_node& node)
+{
+    if (inbox_.push(node) && !gone_.load(std::memory_order_acquire))
+        schedule();
+}
+
+void device_core::submit(request& r)
+{
+    if (gone_.load(std::memory_order_acquire))
+        r.destroy();
+    else
+        push(r);
+}
+
+void device_core::cancel(std::uint64_t cancel_id)
+{
+    push(*new cancel_node(cancel_id));
+}
+
+void device_core::cancel_all()
+{
+    push(*new cancel_node(0));
+}
+
+void device_core::handle_dropped() noexcept
+{
+    push(handle_node_);
+}
+
+std::shared_ptr<buffer_owner> device_core::make_owner()
+{
+    return std::allocate_shared<release_node>(block_allocator<release_node>(), shared_from_this());
+}
+
+device_status device_core::status() const
+{
+    device_status s = state_.get();
+    if (s.state == device_state::ready && busy_.load(std::memory_order_relaxed))
+        s.state = device_state::busy;
+    return s;
+}
+
+void device_core::wake() noexcept
+{
+    if (!wake_queued_.exchange(true, std::memory_order_acq_rel))
+        push(wake_node_);
+}
+
+void device_core::schedule()
+{
+    asio::post(executor_, turn_function{shared_from_this()});
+}
+
+void device_core::turn()
+{
+    now_ = clock::now();
+    for (inbox_node* node = inbox_.take(); node;) {
+        // The node may be gone once it has been handled.
+        inbox_node* next = node->next;
+        handle(*node);
+        node = next;
+    }
+    if (now_ >= retry_at_) {
+        retry_at_ = clock::time_point::max();
+        follow(life_.due());
+    }
+    expire();
+
+    next_turn next;
+    if (context_) {
+        launch();
+        now_ = clock::now();
+        next = context_->turn(now_);
+        if (lost_)
+            on_lost(*std::exchange(lost_, std::nullopt));
+        else if (!context_->accepting())
+            life_.condemned();
+        if (context_ && context_->accepting() && admission_.has_next())
+            next.when = next_turn::kind::again;
+    }
+    follow(life_.advance_stop(has_work()));
+    publish();
+    set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
+    done_.post_all();
+    if (next.when == next_turn::kind::again || !inbox_.rest())
+        schedule();
+}
+
+void device_core::handle(inbox_node& node)
+{
+    switch (node.what) {
+    case inbox_node::kind::request: on_request(static_cast<request&>(node)); break;
+    case inbox_node::kind::release: {
+        const auto n = std::move(static_cast<release_node&>(node).self);
+        if (context_)
+            context_->release(n->ref);
+        break;
+    }
+    case inbox_node::kind::cancel: {
+        const std::unique_ptr<cancel_node> n(static_cast<cancel_node*>(&node));
+        if (n->id == 0)
+            on_cancel_all();
+        else
+            on_cancel(n->id);
+        break;
+    }
+    case inbox_node::kind::wake: wake_queued_.store(false, std::memory_order_release); break;
+    case inbox_node::kind::created: {
+        const std::unique_ptr<created_node> n(static_cast<created_node*>(&node));
+        on_created(*n);
+        break;
+    }
+    case inbox_node::kind::gone: {
+        const std::unique_ptr<gone_node> n(static_cast<gone_node*>(&node));
+        while (pending* p = n->dropped.pop_front())
+            finished(static_cast<request&>(*p), errc::device_stopped);
+        finish_stop();
+        break;
+    }
+    case inbox_node::kind::handle_dropped: life_.stop(false); break;
+    }
+}
+
+void device_core::set_timer(clock::time_point when)
+{
+    if (when >= timer_at_ && when != clock::time_point::max() && now_ < timer_at_)
+        return;
+    if (when == timer_at_)
+        return;
+    timer_at_ = when;
+    if (when == clock::time_point::max()) {
+        timer_->cancel();
+        return;
+    }
+    timer_->expires_at(when);
+    timer_->async_wait([weak = weak_from_this()](const error_code& ec) {
+        if (auto self = weak.lock(); self && !ec)
+            self->wake();
+    });
+}
+
+void device_core::publish()
+{
+    busy_.store(admission_.in_flight() > 0, std::memory_order_relaxed);
+    const device_status current{life_.state(), generation_count_, life_.reason()};
+    if (current == published_)
+        return;
+    published_ = current;
+    state_.publish(current);
+}
+
+void device_core::empty_inbox(pending_list& orphans) noexcept
+{
+    for (inbox_node* node = inbox_.take(); node;) {
+        inbox_node* next = node->next;
+        switch (node->what) {
+        case inbox_node::kind::request: orphans.push_back(static_cast<request&>(*node)); break;
+        case inbox_node::kind::cancel: delete static_cast<cancel_node*>(node); break;
+        case inbox_node::kind::created: delete static_cast<created_node*>(node); break;
+        case inbox_node::kind::gone: delete static_cast<gone_node*>(node); break;
+        case inbox_node::kind::release: static_cast<release_node*>(node)->self.reset(); break;
+        case inbox_node::kind::wake:
+        case inbox_node::kind::handle_dropped: break;
+        }
+        node = next;
+    }
+}
+
+void device_core::shutdown(pending_list& out) noexcept
+{
+    gone_.store(true, std::memory_order_release);
+    timer_.reset();
+    if (context_)
+        context_->drop(out);
+    context_.reset();
+    cancellable_.clear();
+    while (request* r = admission_.pop())
+        out.push_back(*r);
+    for (pending_list* list : {&starting_, &stopping_, &done_})
+        while (pending* p = list->pop_front())
+            out.push_back(*p);
+    empty_inbox(out);
+    if (self_)
+        out.push_back(*self_.release());
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,148 @@
+#ifndef COACCEL_DEVICE_DEVICE_CORE_HPP
+#define COACCEL_DEVICE_DEVICE_CORE_HPP
+
+#include "context/context.hpp"
+#include "device/admission.hpp"
+#include "device/backends.hpp"
+#include "device/latency.hpp"
+#include "device/lifecycle.hpp"
+
+#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/actor/watch.hpp>
+#include <coaccel/detail/control_requests.hpp>
+#include <coaccel/detail/device_access.hpp>
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/intrusive/set.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+
+namespace coaccel::detail {
+
+/// The actor behind every copy of a `device`.
+///
+/// Everything it knows is touched only in its turns, which run one after another on the caller's
+/// executor: a turn takes what has arrived, lets the state machines decide, starts what may start, asks
+/// the context what has ended, and posts the completions.
+class device_core final : public context_events, public shutdown_hook, public std::enable_shared_from_this<device_core> {
+public:
+    static core_ptr make(asio::any_io_executor ex, const device_options& options);
+
+    device_core(asio::any_io_executor ex, const device_options& options);
+    ~device_core();
+
+    const asio::any_io_executor& executor() const noexcept { return executor_; }
+
+    // From any thread.
+    void push(inbox_node& node);
+    void submit(request& r);
+    void cancel(std::uint64_t cancel_id);
+    void cancel_all();
+    void handle_dropped() noexcept;
+    std::shared_ptr<buffer_owner> make_owner();
+    device_status status() const;
+    watch<device_status> watch_state() const { return state_.subscribe(); }
+    watch<generation> watch_generation() const { return generation_.subscribe(); }
+
+    // context_events
+    void finished(request& r, error_code ec) noexcept override;
+    void lost(error_code why) noexcept override;
+    void wake() noexcept override;
+
+    // shutdown_hook
+    void shutdown(pending_list& out) noexcept override;
+
+private:
+    struct turn_function;
+    struct keeper;
+    struct cancel_node;
+    struct created_node;
+    struct gone_node;
+    struct release_node;
+
+    void turn();
+    void schedule();
+    void empty_inbox(pending_list& orphans) noexcept;
+    void handle(inbox_node& node);
+    void on_request(request& r);
+    void on_exec(request& r);
+    void on_shutdown(shutdown_call& r);
+    void on_cancel(std::uint64_t cancel_id);
+    void on_cancel_all();
+    void on_created(created_node& node);
+    void on_lost(error_code why);
+
+    void follow(lifecycle::step step);
+    void create_context();
+    void close_context();
+    void bury(std::unique_ptr<context> dead);
+    void fail_everything();
+    void finish_stop();
+    void run_off_executor(std::function<void()> job);
+    double chance();
+
+    void expire();
+    void launch();
+    void complete(request& r, error_code ec) noexcept;
+    bool has_work() const noexcept { return !admission_.empty(); }
+    void publish();
+    void fill(device_stats& s) const;
+    void set_timer(clock::time_point when);
+
+    struct by_id {
+        using type = std::uint64_t;
+        type operator()(const request& r) const noexcept { return r.cancel_id; }
+    };
+    using id_set = boost::intrusive::set<request, boost::intrusive::member_hook<request, set_hook, &request::by_id>,
+                                         boost::intrusive::key_of_value<by_id>,
+                                         boost::intrusive::constant_time_size<false>>;
+
+    const asio::any_io_executor executor_;
+    const device_options options_;
+    const std::uint32_t device_id_;
+    error_code unusable_;
+    context_source source_;
+
+    inbox inbox_;
+    inbox_node wake_node_{inbox_node::kind::wake};
+    inbox_node handle_node_{inbox_node::kind::handle_dropped};
+    std::atomic<bool> wake_queued_{false};
+    std::atomic<bool> gone_{false};
+
+    lifecycle life_;
+    admission admission_;
+    id_set cancellable_;
+    pending_list starting_;
+    pending_list stopping_;
+    pending_list done_;
+    std::unique_ptr<context> context_;
+    std::optional<error_code> lost_;
+    clock::time_point now_{};
+    clock::time_point retry_at_ = clock::time_point::max();
+    std::optional<asio::steady_timer> timer_;
+    clock::time_point timer_at_ = clock::time_point::max();
+    std::uint64_t epoch_ = 0;
+    std::minstd_rand random_;
+
+    generation generation_count_ = 0;
+    std::uint64_t completed_ = 0;
+    std::uint64_t failed_ = 0;
+    boost::unordered_flat_map<const op_info*, latency_histogram> latencies_;
+
+    device_status published_;
+    watch_source<device_status> state_;
+    watch_source<generation> generation_;
+    std::atomic<bool> busy_{false};
+
+    // Keeps the device alive until it has stopped or its execution context goes away.
+    std::unique_ptr<keeper> self_;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,40 @@
+#ifndef COACCEL_DEVICE_LATENCY_HPP
+#define COACCEL_DEVICE_LATENCY_HPP
+
+#include <coaccel/device/device_stats.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace coaccel::detail {
+
+/// A histogram of times with a relative error of at most an eighth, in constant memory.
+class COACCEL_DECL latency_histogram {
+public:
+    void add(std::chrono::nanoseconds time) noexcept;
+
+    std::uint64_t count() const noexcept { return count_; }
+    std::chrono::nanoseconds max() const noexcept { return max_; }
+
+    /// The time that a fraction q of all does not exceed.
+    std::chrono::nanoseconds quantile(double q) const noexcept;
+
+    op_latency summary(std::string op) const;
+
+private:
+    // Eight steps to each power of two, up to 2^40 ns, about 18 minutes.
+    static constexpr unsigned steps = 8;
+    static constexpr unsigned powers = 40;
+
+    static std::size_t bucket(std::uint64_t ns) noexcept;
+    static std::uint64_t upper(std::size_t bucket) noexcept;
+
+    std::array<std::uint64_t, steps * powers> counts_{};
+    std::uint64_t count_ = 0;
+    std::chrono::nanoseconds max_{};
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,72 @@
+#ifndef COACCEL_DEVICE_LIFECYCLE_HPP
+#define COACCEL_DEVICE_LIFECYCLE_HPP
+
+#include <coaccel/actor/restart_budget.hpp>
+#include <coaccel/device/device_state.hpp>
+
+namespace coaccel::detail {
+
+/// The life of a device: when to make a context, when to wait, when to give up, when to stop.
+/// Has no clock, no context and no threads in it; it is told what happened and says what to do.
+class COACCEL_DECL lifecycle {
+public:
+    using time_point = restart_budget::time_point;
+
+    enum class command : std::uint8_t {
+        none,
+        /// Make a context.
+        create,
+        /// Call `due` at `when`.
+        wait,
+        /// Refuse everything from now on.
+        fail,
+        /// End the context.
+        close,
+        /// The device has stopped.
+        finish,
+    };
+
+    struct step {
+        command what = command::none;
+        time_point when{};
+    };
+
+    explicit lifecycle(const restart_policy& policy) : budget_(policy) {}
+
+    step start() noexcept;
+    void created() noexcept;
+    step create_failed(const error_code& why, time_point now, double random);
+    /// The context shows signs of death.
+    void condemned() noexcept { suspect_ = true; }
+    step lost(const error_code& why, time_point now, double random);
+    step due() noexcept;
+
+    /// No new work. With `abandon`, what there is ends with the context.
+    void stop(bool abandon) noexcept;
+    /// What stopping wants next.
+    step advance_stop(bool has_work) noexcept;
+    void closed() noexcept { phase_ = phase::stopped; }
+
+    device_state state() const noexcept;
+    const error_code& reason() const noexcept { return reason_; }
+    bool stopping() const noexcept { return stopping_; }
+    bool failed() const noexcept { return phase_ == phase::failed; }
+    bool running() const noexcept { return phase_ == phase::running; }
+
+private:
+    enum class phase : std::uint8_t { unborn, creating, waiting, running, failed, closing, stopped };
+
+    step decide(const error_code& why, time_point now, double random);
+
+    restart_budget budget_;
+    phase phase_ = phase::unborn;
+    bool born_ = false;
+    bool suspect_ = false;
+    bool stopping_ = false;
+    bool abandon_ = false;
+    error_code reason_;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,208 @@
+#include "host/backend.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <new>
+#include <thread>
+
+namespace coaccel::host {
+
+static_assert(coaccel::backend<backend>);
+
+result<std::unique_ptr<backend>> backend::create(const options& o)
+{
+    if (auto ec = o.check())
+        return ec;
+    if (o.injector && o.injector->refuses_start())
+        return errc::start_failed;
+    try {
+        return std::make_unique<backend>(o);
+    } catch (const std::bad_alloc&) {
+        return errc::out_of_memory;
+    } catch (const std::system_error&) {
+        return errc::start_failed;
+    }
+}
+
+backend::backend(const options& o)
+    : options_(o), table_(op_table::instance()),
+      faults_(o.injector ? o.injector : std::make_shared<fault_injector>(o.faults)), memory_(o.memory_limit)
+{
+    if (o.mode == host_mode::in_turn)
+        return;
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    const int threads = o.threads != 0 ? o.threads : std::max(1, cores);
+    pool_ = std::make_unique<runner_pool>(threads, [this](stream_state& s) { run(s); });
+}
+
+backend::~backend()
+{
+    abort();
+    pool_.reset();
+}
+
+result<backend::stream> backend::make_stream(priority p)
+{
+    streams_.push_back(std::make_unique<stream_state>(p, pool_.get()));
+    return stream(*streams_.back());
+}
+
+error_code backend::record(event& e, stream& s) noexcept
+{
+    e = {s.state_, s.state_->pushed()};
+    return {};
+}
+
+error_code backend::wait(stream& s, event& e)
+{
+    return push(*s.state_, {.what = stream_item::kind::wait, .other = e.where, .position = e.position});
+}
+
+result<progress> backend::query(event& e) noexcept
+{
+    if (dead())
+        return errc::context_lost;
+    return e.where->passed() >= e.position ? progress::passed : progress::pending;
+}
+
+error_code backend::synchronize(event& e)
+{
+    struct waiter {
+        backend* self;
+        bool passed = false;
+    } w{this};
+    e.where->watch(e.position, {[](void* argument) noexcept {
+                                    auto* w = static_cast<waiter*>(argument);
+                                    const std::scoped_lock lock(w->self->death_mutex_);
+                                    w->passed = true;
+                                    w->self->death_.notify_all();
+                                },
+                                &w});
+    {
+        std::unique_lock lock(death_mutex_);
+        death_.wait(lock, [&] { return w.passed || dead(); });
+    }
+    e.where->unwatch(&w);
+    return dead() ? make_error_code(errc::context_lost) : error_code{};
+}
+
+error_code backend::notify(event& e, notification n)
+{
+    e.where->watch(e.position, n);
+    return {};
+}
+
+result<void*> backend::allocate(stream&, std::size_t bytes)
+{
+    if (dead())
+        return errc::context_lost;
+    if (faults_->out_of_memory(memory_.info().used + bytes))
+        return errc::out_of_memory;
+    return memory_.allocate(bytes);
+}
+
+void backend::release(stream& s, void* memory, std::size_t) noexcept
+{
+    if (s.state_->passed() == s.state_->pushed())
+        memory_.release(memory);
+    else
+        (void)push(*s.state_, {.what = stream_item::kind::release, .memory = memory});
+}
+
+error_code backend::enqueue(stream& s, bound_op& op)
+{
+    if (dead())
+        return errc::context_lost;
+    return push(*s.state_, {.what = stream_item::kind::op, .run = table_.find(op.info->id), .op = &op});
+}
+
+error_code backend::status() noexcept
+{
+    // The verdict waits for ops still on their way out: they may be using memory of the callers.
+    return dead() && running_.load(std::memory_order_seq_cst) == 0 ? make_error_code(errc::context_lost) : error_code{};
+}
+
+void backend::abort() noexcept
+{
+    const std::scoped_lock lock(death_mutex_);
+    dead_.store(true, std::memory_order_seq_cst);
+    death_.notify_all();
+}
+
+fault backend::classify(const error_code& ec) noexcept
+{
+    const auto condition = ec.default_error_condition();
+    return condition.category() == fault_category() ? static_cast<fault>(condition.value()) : fault::library;
+}
+
+error_code backend::push(stream_state& s, const stream_item& item)
+{
+    if (s.push(item)) {
+        if (pool_)
+            pool_->schedule(s);
+        else
+            run(s);
+    }
+    return {};
+}
+
+void backend::run(stream_state& s)
+{
+    running_.fetch_add(1, std::memory_order_seq_cst);
+    while (!dead()) {
+        const stream_item* item = s.next();
+        if (!item || !run_item(s, *item))
+            break;
+    }
+    running_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+// False when the stream has been parked and another thread may already be running it.
+bool backend::run_item(stream_state& s, const stream_item& item)
+{
+    switch (item.what) {
+    case stream_item::kind::op:
+        run_op(item);
+        if (dead())
+            return false;
+        break;
+    case stream_item::kind::release: memory_.release(item.memory); break;
+    case stream_item::kind::wait:
+        if (item.other->passed() < item.position) {
+            item.other->watch(item.position, {[](void* argument) noexcept {
+                                                  auto* s = static_cast<stream_state*>(argument);
+                                                  s->pool()->schedule(*s);
+                                              },
+                                              &s});
+            return false;
+        }
+        break;
+    }
+    s.pass();
+    return true;
+}
+
+void backend::run_op(const stream_item& item)
+{
+    using verdict = fault_injector::verdict;
+    const auto fate = faults_->next_op();
+    if (faults_->delay() > std::chrono::nanoseconds(0))
+        linger(faults_->delay());
+    if (fate == verdict::hang)
+        linger(std::chrono::nanoseconds::max());
+    if (fate == verdict::poison)
+        abort();
+    if (!dead())
+        item.run(*item.op);
+}
+
+void backend::linger(std::chrono::nanoseconds time)
+{
+    std::unique_lock lock(death_mutex_);
+    if (time == std::chrono::nanoseconds::max())
+        death_.wait(lock, [this] { return dead(); });
+    else
+        death_.wait_for(lock, time, [this] { return dead(); });
+}
+
+} // namespace coaccel::host

@@ -1,0 +1,94 @@
+#ifndef COACCEL_HOST_BACKEND_HPP
+#define COACCEL_HOST_BACKEND_HPP
+
+#include "host/memory_pool.hpp"
+#include "host/op_table.hpp"
+#include "host/runner_pool.hpp"
+#include "host/stream.hpp"
+
+#include <coaccel/core/backend.hpp>
+#include <coaccel/host/host_options.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace coaccel::host {
+
+/// The CPU as an accelerator: streams on a thread pool, Eigen for the arithmetic, faults on demand.
+class backend {
+public:
+    static constexpr std::string_view name = "host";
+
+    using options = host_options;
+
+    class stream {
+    public:
+        explicit stream(stream_state& state) noexcept : state_(&state) {}
+
+    private:
+        friend class backend;
+        stream_state* state_;
+    };
+
+    struct event {
+        stream_state* where = nullptr;
+        std::uint64_t position = 0;
+    };
+
+    static result<std::unique_ptr<backend>> create(const options& o);
+    static bool creation_blocks(const options& o) noexcept { return o.mode == host_mode::pool; }
+
+    explicit backend(const options& o);
+    backend(const backend&) = delete;
+    backend& operator=(const backend&) = delete;
+    ~backend();
+
+    result<stream> make_stream(priority p);
+
+    error_code record(event& e, stream& s) noexcept;
+    error_code wait(stream& s, event& e);
+    result<progress> query(event& e) noexcept;
+    error_code synchronize(event& e);
+    error_code notify(event& e, notification n);
+
+    result<void*> allocate(stream& s, std::size_t bytes);
+    void release(stream& s, void* memory, std::size_t bytes) noexcept;
+    void trim() noexcept { memory_.trim(); }
+    memory_info memory() const noexcept { return memory_.info(); }
+
+    bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
+    error_code enqueue(stream& s, bound_op& op);
+    error_code finish(bound_op& op) noexcept { return op.status; }
+
+    error_code status() noexcept;
+    void abort() noexcept;
+    static fault classify(const error_code& ec) noexcept;
+
+private:
+    error_code push(stream_state& s, const stream_item& item);
+    void run(stream_state& s);
+    bool run_item(stream_state& s, const stream_item& item);
+    void run_op(const stream_item& item);
+    void linger(std::chrono::nanoseconds time);
+    bool dead() const noexcept { return dead_.load(std::memory_order_seq_cst); }
+
+    host_options options_;
+    const op_table& table_;
+    std::shared_ptr<fault_injector> faults_;
+    memory_pool memory_;
+    std::vector<std::unique_ptr<stream_state>> streams_;
+
+    std::atomic<bool> dead_{false};
+    std::atomic<int> running_{0};
+    std::mutex death_mutex_;
+    std::condition_variable death_;
+
+    std::unique_ptr<runner_pool> pool_;
+};
+
+} // namespace coaccel::host
+
+#endif

@@ -1,0 +1,15 @@
+#ifndef COACCEL_HOST_FACTORY_HPP
+#define COACCEL_HOST_FACTORY_HPP
+
+#include "context/context.hpp"
+
+#include <coaccel/host/host_options.hpp>
+
+namespace coaccel::host {
+
+/// Makes contexts on the CPU. All of them share one fault_injector.
+COACCEL_DECL detail::context_factory make_factory(host_options options);
+
+} // namespace coaccel::host
+
+#endif

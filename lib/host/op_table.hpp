@@ -1,0 +1,62 @@
+#ifndef COACCEL_HOST_OP_TABLE_HPP
+#define COACCEL_HOST_OP_TABLE_HPP
+
+#include "host/stream.hpp"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <new>
+
+namespace coaccel::host {
+
+/// Which kernel runs which op.
+class op_table {
+public:
+    static const op_table& instance();
+
+    kernel find(std::uint64_t id) const noexcept
+    {
+        const auto found = kernels_.find(id);
+        return found == kernels_.end() ? nullptr : found->second;
+    }
+
+    /// Run is `reply run(const Op&, const bound_op&)`.
+    template <op Op, auto Run>
+    void add()
+    {
+        add(info_of<Op>().id, [](bound_op& o) noexcept {
+            guard(o, [&] {
+                if constexpr (std::is_void_v<typename Op::reply>)
+                    Run(o.as<Op>(), o);
+                else
+                    *static_cast<typename Op::reply*>(o.reply) = Run(o.as<Op>(), o);
+            });
+        });
+    }
+
+    void add(std::uint64_t id, kernel k) { kernels_.emplace(id, k); }
+
+private:
+    template <class F>
+    static void guard(bound_op& o, F&& f) noexcept
+    {
+        try {
+            f();
+        } catch (const std::bad_alloc&) {
+            o.status = errc::out_of_memory;
+        } catch (...) {
+            o.status = errc::backend_error;
+        }
+    }
+
+    boost::unordered_flat_map<std::uint64_t, kernel> kernels_;
+};
+
+void add_memory_ops(op_table& table);
+void add_blas_level1(op_table& table);
+void add_blas_level2(op_table& table);
+void add_blas_level3(op_table& table);
+
+} // namespace coaccel::host
+
+#endif

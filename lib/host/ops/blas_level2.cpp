@@ -1,0 +1,63 @@
+#include "host/op_table.hpp"
+#include "host/ops/eigen.hpp"
+
+#include <coaccel/ops/blas_level2.hpp>
+
+namespace coaccel::host {
+namespace {
+
+// In reading order, packed: next to the matrix these copies cost nothing, and Eigen's kernels want them so.
+template <class T>
+Eigen::Matrix<T, Dynamic, 1> packed(const T* data, std::uint64_t n, std::int64_t inc)
+{
+    const auto x = vector(data, n, inc);
+    if (inc < 0)
+        return x.reverse();
+    return x;
+}
+
+template <class T>
+void gemv(const blas::gemv<T>& op, const bound_op& o)
+{
+    const auto a = matrix(o.data(op.a), op.m, op.n, op.lda);
+    const auto x = packed(o.data(op.x), op.x_size(), op.incx);
+    Eigen::Matrix<T, Dynamic, 1> product(static_cast<Index>(op.y_size()));
+    if (op.trans == blas::transpose::no)
+        product.noalias() = op.alpha * a * x;
+    else
+        product.noalias() = op.alpha * a.transpose() * x;
+    if (op.incy < 0)
+        product.reverseInPlace();
+    auto y = vector(o.data(op.y), op.y_size(), op.incy);
+    // With beta zero, y is not read: it may hold anything.
+    if (op.beta == T(0))
+        y = product;
+    else
+        y = op.beta * y + product;
+}
+
+template <class T>
+void ger(const blas::ger<T>& op, const bound_op& o)
+{
+    auto a = matrix(o.data(op.a), op.m, op.n, op.lda);
+    const auto x = packed(o.data(op.x), op.m, op.incx);
+    const auto y = packed(o.data(op.y), op.n, op.incy);
+    a.noalias() += op.alpha * x * y.transpose();
+}
+
+template <class T>
+void add_for(op_table& table)
+{
+    table.add<blas::gemv<T>, gemv<T>>();
+    table.add<blas::ger<T>, ger<T>>();
+}
+
+} // namespace
+
+void add_blas_level2(op_table& table)
+{
+    add_for<float>(table);
+    add_for<double>(table);
+}
+
+} // namespace coaccel::host

@@ -1,0 +1,44 @@
+#ifndef COACCEL_HOST_OPS_EIGEN_HPP
+#define COACCEL_HOST_OPS_EIGEN_HPP
+
+#include <coaccel/ops/blas_common.hpp>
+
+#include <Eigen/Core>
+
+#include <cstdint>
+#include <cstdlib>
+
+// BLAS operands as Eigen maps.
+namespace coaccel::host {
+
+using Eigen::Dynamic;
+using Eigen::Index;
+
+template <class T>
+using vector_map =
+    Eigen::Map<std::conditional_t<std::is_const_v<T>, const Eigen::Matrix<std::remove_const_t<T>, Dynamic, 1>,
+                                  Eigen::Matrix<T, Dynamic, 1>>,
+               0, Eigen::InnerStride<>>;
+
+template <class T>
+using matrix_map =
+    Eigen::Map<std::conditional_t<std::is_const_v<T>, const Eigen::Matrix<std::remove_const_t<T>, Dynamic, Dynamic>,
+                                  Eigen::Matrix<T, Dynamic, Dynamic>>,
+               0, Eigen::OuterStride<>>;
+
+template <class T>
+vector_map<T> vector(T* data, std::uint64_t n, std::int64_t inc)
+{
+    return {data, static_cast<Index>(n), Eigen::InnerStride<>(std::abs(inc))};
+}
+
+template <class T>
+matrix_map<T> matrix(T* data, std::uint64_t rows, std::uint64_t cols, std::uint64_t ld)
+{
+    return {data, static_cast<Index>(rows), static_cast<Index>(cols),
+            Eigen::OuterStride<>(static_cast<Index>(ld == 0 ? rows : ld))};
+}
+
+} // namespace coaccel::host
+
+#endif

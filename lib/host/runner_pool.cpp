@@ -1,0 +1,67 @@
+#include "host/runner_pool.hpp"
+
+#include <utility>
+
+namespace coaccel::host {
+
+runner_pool::runner_pool(int threads, run_function run) : run_(std::move(run))
+{
+    threads_.reserve(static_cast<std::size_t>(threads));
+    for (int i = 0; i < threads; ++i)
+        threads_.emplace_back([this] { loop(); });
+}
+
+void runner_pool::schedule(stream_state& s)
+{
+    bool wake = false;
+    {
+        const std::scoped_lock lock(mutex_);
+        ready_[static_cast<std::size_t>(s.priority())].push_back(&s);
+        wake = sleeping_ > 0;
+    }
+    if (wake)
+        changed_.notify_one();
+}
+
+void runner_pool::stop() noexcept
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    for (auto& t : threads_)
+        t.join();
+    threads_.clear();
+}
+
+stream_state* runner_pool::take() noexcept
+{
+    for (std::size_t p = priority_count; p-- > 0;) {
+        if (ready_[p].empty())
+            continue;
+        // A device has a handful of streams, so the list is short.
+        stream_state* first = ready_[p].front();
+        ready_[p].erase(ready_[p].begin());
+        return first;
+    }
+    return nullptr;
+}
+
+void runner_pool::loop()
+{
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+        if (stream_state* s = take()) {
+            lock.unlock();
+            run_(*s);
+            lock.lock();
+            continue;
+        }
+        ++sleeping_;
+        changed_.wait(lock);
+        --sleeping_;
+    }
+}
+
+} // namespace coaccel::host

@@ -1,0 +1,29 @@
+# The project in consumer/, built against an installed coaccel and with coaccel as a subdirectory.
+if(NOT TARGET coaccel_device OR NOT TARGET coaccel_host)
+    return()
+endif()
+
+set(work ${CMAKE_CURRENT_BINARY_DIR}/consumer)
+function(coaccel_consumer name)
+    add_test(NAME consumer.${name} COMMAND ${CMAKE_CTEST_COMMAND}
+        --build-and-test ${CMAKE_CURRENT_SOURCE_DIR}/consumer ${work}/${name}
+        --build-noclean
+        --build-generator ${CMAKE_GENERATOR}
+        --build-options
+            -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+            -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+            "-DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS}"
+            "-DCMAKE_CXX_FLAGS_DEBUG=${CMAKE_CXX_FLAGS_DEBUG}"
+            "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
+            ${ARGN}
+        --test-command consumer)
+    set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 600)
+endfunction()
+
+add_test(NAME consumer.install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${work}/prefix)
+set_tests_properties(consumer.install PROPERTIES LABELS package FIXTURES_SETUP prefix)
+
+# Eigen is for coaccel's own build, so an installed coaccel must do without it.
+coaccel_consumer(find_package -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
+set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED prefix)
+coaccel_consumer(add_subdirectory -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=${COACCEL_CUDA})

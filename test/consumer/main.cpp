@@ -1,0 +1,47 @@
+// A user's program: it multiplies two matrices on a host device.
+#include <coaccel/coaccel.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+namespace ca = coaccel;
+namespace asio = boost::asio;
+
+namespace {
+
+asio::awaitable<ca::result<std::vector<float>>> multiply(asio::any_io_executor executor)
+{
+    const std::vector<float> ones(4, 1.0F);
+    const std::vector<float> twos(4, 2.0F);
+
+    const ca::device_options options{.kind = ca::device_kind::host};
+    BOOST_OUTCOME_CO_TRY(auto dev, co_await ca::device::async_create(executor, options));
+    BOOST_OUTCOME_CO_TRY(auto a, co_await dev.async_upload(std::span(ones)));
+    BOOST_OUTCOME_CO_TRY(auto b, co_await dev.async_upload(std::span(twos)));
+    BOOST_OUTCOME_CO_TRY(auto c, co_await dev.async_alloc<float>(4));
+    BOOST_OUTCOME_CO_TRYV(
+        co_await dev.async_exec(ca::blas::gemm<float>{.a = a, .b = b, .c = c, .m = 2, .n = 2, .k = 2}));
+    co_return co_await dev.async_download(c);
+}
+
+} // namespace
+
+int main()
+{
+    asio::io_context io;
+    ca::result<std::vector<float>> product;
+    asio::co_spawn(io, multiply(io.get_executor()),
+                   [&](std::exception_ptr, ca::result<std::vector<float>> r) { product = std::move(r); });
+    io.run();
+
+    if (!product) {
+        std::printf("%s\n", product.error().message().c_str());
+        return 1;
+    }
+    return product.value() == std::vector<float>(4, 4.0F) ? 0 : 1;
+}

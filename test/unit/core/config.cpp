@@ -1,0 +1,16 @@
+#include <coaccel/core/config.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+TEST_SUITE_BEGIN("config");
+
+TEST_CASE("the version's text agrees with its numbers")
+{
+    const auto text = std::to_string(COACCEL_VERSION_MAJOR) + '.' + std::to_string(COACCEL_VERSION_MINOR) + '.' +
+                      std::to_string(COACCEL_VERSION_PATCH);
+    CHECK(text == COACCEL_VERSION_STRING);
+}
+
+TEST_SUITE_END();

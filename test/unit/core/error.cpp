@@ -1,0 +1,127 @@
+#include <coaccel/core/error.hpp>
+
+#include <boost/asio/error.hpp>
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+namespace {
+
+using namespace coaccel;
+
+struct row {
+    errc code;
+    fault condition;
+};
+
+constexpr row rows[] = {
+    {errc::invalid_argument, fault::caller},
+    {errc::size_overflow, fault::caller},
+    {errc::leading_dimension, fault::caller},
+    {errc::out_of_bounds, fault::caller},
+    {errc::wrong_device, fault::caller},
+    {errc::stale_ref, fault::caller},
+    {errc::released_ref, fault::caller},
+    {errc::wrong_dtype, fault::caller},
+    {errc::overlap, fault::caller},
+    {errc::length_mismatch, fault::caller},
+    {errc::unsupported_op, fault::caller},
+    {errc::invalid_option, fault::caller},
+    {errc::already_waiting, fault::caller},
+    {errc::out_of_memory, fault::busy},
+    {errc::queue_full, fault::busy},
+    {errc::deadline_exceeded, fault::busy},
+    {errc::closed, fault::stopped},
+    {errc::no_reply, fault::stopped},
+    {errc::actor_failed, fault::stopped},
+    {errc::device_stopped, fault::stopped},
+    {errc::device_failed, fault::device_lost},
+    {errc::backend_unavailable, fault::device_lost},
+    {errc::start_failed, fault::device_lost},
+    {errc::context_lost, fault::context_lost},
+    {errc::device_lost, fault::device_lost},
+    {errc::no_value, fault::caller},
+    {errc::backend_error, fault::library},
+    {errc::user_exception, fault::caller},
+};
+
+constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
+                            fault::context_lost, fault::device_lost, fault::stopped};
+
+constexpr int last = static_cast<int>(errc::user_exception);
+static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
+
+} // namespace
+
+TEST_SUITE_BEGIN("error");
+
+TEST_CASE("each errc belongs to exactly one fault")
+{
+    int value = 0;
+    for (const row& r : rows) {
+        const error_code ec = r.code;
+        CAPTURE(ec.message());
+        CHECK(ec.value() == ++value);
+        CHECK(ec.category() == coaccel_category());
+        CHECK(ec.failed());
+        CHECK(ec == r.code);
+        for (const fault f : faults)
+            CHECK((ec == f) == (f == r.condition));
+        CHECK(is_caller_error(ec) == (r.condition == fault::caller));
+        CHECK(is_busy(ec) == (r.condition == fault::busy));
+        CHECK(is_context_lost(ec) == (r.condition == fault::context_lost));
+        CHECK(is_device_lost(ec) == (r.condition == fault::device_lost));
+    }
+}
+
+TEST_CASE("messages say something, each something else")
+{
+    std::set<std::string> seen;
+    for (const row& r : rows) {
+        const std::string message = make_error_code(r.code).message();
+        CHECK_FALSE(message.empty());
+        CHECK(seen.insert(message).second);
+    }
+    CHECK(seen.insert(error_code(last + 1, coaccel_category()).message()).second);
+
+    seen.clear();
+    for (const fault f : faults) {
+        const std::string message = make_error_condition(f).message();
+        CHECK_FALSE(message.empty());
+        CHECK(seen.insert(message).second);
+    }
+    CHECK(seen.insert(fault_category().message(99)).second);
+}
+
+TEST_CASE("the categories have names of their own and one instance")
+{
+    CHECK(std::string(coaccel_category().name()) == "coaccel");
+    CHECK(std::string(fault_category().name()) == "coaccel.fault");
+    CHECK(&coaccel_category() == &coaccel_category());
+    CHECK(coaccel_category() != fault_category());
+}
+
+TEST_CASE("success and values outside the enumeration belong to no fault")
+{
+    for (const error_code& ec : {error_code(), error_code(0, coaccel_category()), error_code(-1, coaccel_category()),
+                                 error_code(last + 1, coaccel_category())}) {
+        CAPTURE(ec.value());
+        for (const fault f : faults)
+            CHECK_FALSE(ec == f);
+    }
+}
+
+TEST_CASE("errors of others are not taken for ours")
+{
+    for (const error_code& ec : {error_code(asio::error::operation_aborted), error_code(asio::error::eof),
+                                 error_code(1, boost::system::generic_category())}) {
+        CHECK_FALSE(is_caller_error(ec));
+        CHECK_FALSE(is_busy(ec));
+        CHECK_FALSE(is_context_lost(ec));
+        CHECK_FALSE(is_device_lost(ec));
+        CHECK_FALSE(ec == errc::invalid_argument);
+    }
+}
+
+TEST_SUITE_END();
