@@ -36,10 +36,11 @@ restart_budget::duration restart_budget::backoff(std::size_t restarts, double ra
 {
     // In floating point up to the cap: the product may exceed what a duration holds.
     const double cap = static_cast<double>(policy_.max_backoff.count());
-    const double grown =
-        static_cast<double>(policy_.initial_backoff.count()) * std::pow(policy_.multiplier, static_cast<double>(restarts));
+    const double growth = std::pow(policy_.multiplier, static_cast<double>(restarts));
+    const double grown = static_cast<double>(policy_.initial_backoff.count()) * growth;
     const double spread = std::min(grown, cap) * (1.0 + policy_.jitter * (2.0 * random - 1.0));
-    if (spread >= cap)
+    // Written so that 0 * infinity, which is not a number, gives no delay beyond the cap either.
+    if (!(spread < cap))
         return policy_.max_backoff;
     return duration(static_cast<duration::rep>(spread));
 }

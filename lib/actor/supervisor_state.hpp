@@ -23,7 +23,8 @@ namespace coaccel::detail {
 /// The shell around `supervision`: feeds it events, clock and chance, and carries out its steps on a strand.
 class supervisor_state final : public shutdown_hook, public std::enable_shared_from_this<supervisor_state> {
 public:
-    supervisor_state(asio::any_io_executor ex, const restart_policy& policy, std::vector<std::shared_ptr<child>> children);
+    supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
+                     std::vector<std::shared_ptr<child>> children);
     ~supervisor_state();
 
     const asio::any_io_executor& executor() const noexcept { return executor_; }

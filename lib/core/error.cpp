@@ -61,7 +61,8 @@ fault class_of(errc e) noexcept
     case errc::user_exception: return fault::caller;
     case errc::out_of_memory:
     case errc::queue_full:
-    case errc::deadline_exceeded: return fault::busy;
+    case errc::deadline_exceeded:
+    case errc::start_failed: return fault::busy;
     case errc::closed:
     case errc::no_reply:
     case errc::actor_failed:
@@ -69,8 +70,7 @@ fault class_of(errc e) noexcept
     case errc::context_lost: return fault::context_lost;
     case errc::device_failed:
     case errc::device_lost:
-    case errc::backend_unavailable:
-    case errc::start_failed: return fault::busy;
+    case errc::backend_unavailable: return fault::device_lost;
     case errc::backend_error: return fault::library;
     }
     return fault{};

@@ -113,7 +113,10 @@ error_code backend::enqueue(stream& s, bound_op& op)
 {
     if (dead())
         return errc::context_lost;
-    return push(*s.state_, {.what = stream_item::kind::op, .run = table_.find(op.info->id), .op = &op});
+    const kernel run = table_.find(op.info->id);
+    if (!run)
+        return errc::unsupported_op;
+    return push(*s.state_, {.what = stream_item::kind::op, .run = run, .op = &op});
 }
 
 error_code backend::status() noexcept
@@ -188,9 +191,10 @@ void backend::run_op(const stream_item& item)
     const auto fate = faults_->next_op();
     if (faults_->delay() > std::chrono::nanoseconds(0))
         linger(faults_->delay());
-    if (fate == verdict::hang)
+    // In turn, nobody could end the wait: an op that is to hang kills its context at once.
+    if (fate == verdict::hang && options_.mode == host_mode::pool)
         linger(std::chrono::nanoseconds::max());
-    if (fate == verdict::poison)
+    else if (fate != verdict::run)
         abort();
     if (!dead())
         item.run(*item.op);

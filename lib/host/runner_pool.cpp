@@ -7,8 +7,13 @@ namespace coaccel::host {
 runner_pool::runner_pool(int threads, run_function run) : run_(std::move(run))
 {
     threads_.reserve(static_cast<std::size_t>(threads));
-    for (int i = 0; i < threads; ++i)
-        threads_.emplace_back([this] { loop(); });
+    try {
+        for (int i = 0; i < threads; ++i)
+            threads_.emplace_back([this] { loop(); });
+    } catch (...) {
+        stop();
+        throw;
+    }
 }
 
 void runner_pool::schedule(stream_state& s)

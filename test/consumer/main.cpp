@@ -1,12 +1,15 @@
 // A user's program: it multiplies two matrices on a host device.
 #include <coaccel/coaccel.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include <cstdio>
 #include <exception>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace ca = coaccel;

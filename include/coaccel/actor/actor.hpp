@@ -25,8 +25,8 @@ concept behaviour_factory = std::copy_constructible<F> && std::invocable<F&> &&
 /// A behaviour behind a mailbox, serialised by a strand of the user's executor; run by a supervisor.
 ///
 /// The mailbox, and with it the address `ref()`, survives restarts: each start asks the factory for a fresh behaviour,
-/// which goes on with the next message. A behaviour fails by returning an error, or by throwing (errc::actor_failed). The
-/// message in hand is destroyed then, so a reply_to inside it answers errc::no_reply unless the behaviour has answered.
+/// which goes on with the next message. A behaviour fails by returning an error, or by throwing (errc::actor_failed).
+/// The message in hand is destroyed then, so a reply_to inside it answers errc::no_reply unless it has been answered.
 ///
 /// stop() cancels (terminal) what the behaviour awaits. Closing the mailbox ends the actor once everything is handled.
 ///

@@ -45,7 +45,8 @@ class COACCEL_DECL initiate_end {
 public:
     using executor_type = asio::any_io_executor;
 
-    initiate_end(std::shared_ptr<supervisor_state> state, end_kind kind) noexcept : state_(std::move(state)), kind_(kind)
+    initiate_end(std::shared_ptr<supervisor_state> state, end_kind kind) noexcept
+        : state_(std::move(state)), kind_(kind)
     {
     }
 

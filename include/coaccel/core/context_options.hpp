@@ -40,7 +40,7 @@ enum class completion : std::uint8_t {
 
 /// How a context runs ops and watches over them.
 struct context_options {
-    lane_policy lanes;
+    lane_policy lanes{};
     coaccel::completion completion = completion::adaptive;
     /// How long `adaptive` polls after the last op that ended.
     std::chrono::nanoseconds spin_budget = std::chrono::microseconds(20);

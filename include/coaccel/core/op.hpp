@@ -80,7 +80,7 @@ concept typed_op = requires { typename Op::value_type; };
 template <class Op>
 std::string op_name()
 {
-    std::string text(std::string_view(Op::name));
+    std::string text{std::string_view(Op::name)};
     if constexpr (typed_op<Op>)
         text.append("<").append(name(dtype_v<typename Op::value_type>)).append(">");
     return text;

@@ -34,11 +34,11 @@ struct queue_limits {
 struct device_options {
     device_kind kind = device_kind::best;
     int ordinal = 0;
-    context_options context;
-    queue_limits queue;
+    context_options context{};
+    queue_limits queue{};
     /// What happens when a context dies or refuses to start.
     restart_policy restart{.initial_backoff = std::chrono::milliseconds(10)};
-    host_options host;
+    host_options host{};
 
     /// errc::invalid_option when something is out of range.
     COACCEL_DECL error_code check() const noexcept;

@@ -25,9 +25,9 @@ struct host_options {
     /// The most bytes of buffers; 0: the memory of the machine.
     std::uint64_t memory_limit = 0;
     /// Faults to inject, counted over the life of the device.
-    host_faults faults;
+    host_faults faults{};
     /// To inject faults while the program runs. Made from `faults` when empty.
-    std::shared_ptr<fault_injector> injector;
+    std::shared_ptr<fault_injector> injector{};
 
     COACCEL_DECL error_code check() const noexcept;
 };

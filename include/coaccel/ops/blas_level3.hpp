@@ -124,7 +124,7 @@ struct gemm_strided_batched {
             return ec;
         if (auto ec = detail::check_batch(b_one, stride_b, batch, b.size()))
             return ec;
-        if (batch > 1 && (!c_one || stride_c < *c_one))
+        if (batch > 1 && c_one && stride_c < *c_one)
             return errc::leading_dimension;
         return detail::check_batch(c_one, stride_c, batch, c.size());
     }

@@ -36,13 +36,18 @@ constexpr extent matrix_extent(std::uint64_t rows, std::uint64_t cols, std::uint
     return plus(times(cols - 1, ld), rows);
 }
 
+/// How far apart an increment puts two elements. Unsigned, for the least increment has no positive counterpart.
+constexpr std::uint64_t step_of(std::int64_t inc) noexcept
+{
+    return inc < 0 ? -static_cast<std::uint64_t>(inc) : static_cast<std::uint64_t>(inc);
+}
+
 /// Elements a strided vector reaches over, whichever way it runs.
 constexpr extent vector_extent(std::uint64_t n, std::int64_t inc) noexcept
 {
     if (n == 0)
         return 0;
-    const std::uint64_t step = inc < 0 ? -static_cast<std::uint64_t>(inc) : static_cast<std::uint64_t>(inc);
-    return plus(times(n - 1, step), 1);
+    return plus(times(n - 1, step_of(inc)), 1);
 }
 
 inline error_code require(extent needed, std::uint64_t available) noexcept
@@ -57,16 +62,15 @@ inline error_code require(extent needed, std::uint64_t available) noexcept
 inline bool vectors_touch(const any_ref& x, std::int64_t incx, const any_ref& y, std::int64_t incy,
                           std::uint64_t n) noexcept
 {
-    if (n == 0 || x.device != y.device || x.slot != y.slot || x.generation != y.generation)
+    if (n == 0 || x.device != y.device || x.slot != y.slot || x.version != y.version ||
+        x.generation != y.generation)
         return false;
     const auto x_extent = vector_extent(n, incx);
     const auto y_extent = vector_extent(n, incy);
     if (!x_extent || !y_extent || x.offset >= y.offset + *y_extent || y.offset >= x.offset + *x_extent)
         return false;
-    const std::uint64_t step = incx < 0 ? -static_cast<std::uint64_t>(incx) : static_cast<std::uint64_t>(incx);
-    const bool same_step = incx == incy || incx == -incy;
     const std::uint64_t distance = x.offset > y.offset ? x.offset - y.offset : y.offset - x.offset;
-    return !same_step || distance % step == 0;
+    return step_of(incx) != step_of(incy) || distance % step_of(incx) == 0;
 }
 
 } // namespace coaccel::detail

@@ -26,17 +26,18 @@ using matrix_map =
                                   Eigen::Matrix<T, Dynamic, Dynamic>>,
                0, Eigen::OuterStride<>>;
 
+// The increment of one element, and the leading dimension of one column, say nothing and may be beyond Index.
 template <class T>
 vector_map<T> vector(T* data, std::uint64_t n, std::int64_t inc)
 {
-    return {data, static_cast<Index>(n), Eigen::InnerStride<>(std::abs(inc))};
+    return {data, static_cast<Index>(n), Eigen::InnerStride<>(n == 1 ? 1 : std::abs(inc))};
 }
 
 template <class T>
 matrix_map<T> matrix(T* data, std::uint64_t rows, std::uint64_t cols, std::uint64_t ld)
 {
     return {data, static_cast<Index>(rows), static_cast<Index>(cols),
-            Eigen::OuterStride<>(static_cast<Index>(ld == 0 ? rows : ld))};
+            Eigen::OuterStride<>(static_cast<Index>(ld == 0 || cols == 1 ? rows : ld))};
 }
 
 } // namespace coaccel::host

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <functional>
 #include <limits>
 
 using namespace coaccel;
@@ -131,7 +130,9 @@ TEST_CASE("jitter spreads a delay in both directions but not beyond the maximum"
 {
     restart_policy p = steady();
     p.jitter = 0.5;
-    const auto first = [&](double random) { return restart_budget(p).on_failure(epoch, errc::context_lost, random).delay; };
+    const auto first = [&](double random) {
+        return restart_budget(p).on_failure(epoch, errc::context_lost, random).delay;
+    };
     CHECK(first(0.0) == 50ms);
     CHECK(first(0.5) == 100ms);
     CHECK(first(0.75) == 125ms);

@@ -44,7 +44,7 @@ bool nothing(const supervision_step& s)
     return s.stop.empty() && s.start.empty() && s.resume.empty() && !s.escalate && !s.finished;
 }
 
-constexpr auto fault = errc::context_lost;
+constexpr auto failure = errc::context_lost;
 
 } // namespace
 
@@ -68,7 +68,7 @@ TEST_CASE("one_for_one restarts the failed child alone, after the delay")
 {
     supervision s(policy(strategy::one_for_one), 3);
     (void)s.start();
-    CHECK(s.child_failed(1, fault, epoch, 0).stop == indices{1});
+    CHECK(s.child_failed(1, failure, epoch, 0).stop == indices{1});
     CHECK_FALSE(s.next_due());
     CHECK(nothing(s.child_stopped(1, epoch + 1s)));
     CHECK(s.next_due() == epoch + 1s + 100ms);
@@ -81,7 +81,7 @@ TEST_CASE("a delay of zero starts at once")
 {
     supervision s(policy(strategy::one_for_one, 0ms), 1);
     (void)s.start();
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{0});
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{0});
     CHECK(s.child_stopped(0, epoch).start == indices{0});
 }
 
@@ -89,8 +89,8 @@ TEST_CASE("one_for_one restarts are independent of each other")
 {
     supervision s(policy(strategy::one_for_one), 2);
     (void)s.start();
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{0});
-    CHECK(s.child_failed(1, fault, epoch, 0).stop == indices{1});
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{0});
+    CHECK(s.child_failed(1, failure, epoch, 0).stop == indices{1});
     CHECK(nothing(s.child_stopped(1, epoch)));
     CHECK(s.next_due() == epoch + 100ms);
     CHECK(s.timer(epoch + 100ms).start == indices{1});
@@ -102,7 +102,7 @@ TEST_CASE("one_for_all stops everyone one by one, last first, then starts everyo
 {
     supervision s(policy(strategy::one_for_all), 3);
     (void)s.start();
-    CHECK(s.child_failed(1, fault, epoch, 0).stop == indices{2});
+    CHECK(s.child_failed(1, failure, epoch, 0).stop == indices{2});
     CHECK(s.child_stopped(2, epoch).stop == indices{1});
     CHECK(s.child_stopped(1, epoch).stop == indices{0});
     CHECK(nothing(s.child_stopped(0, epoch)));
@@ -113,7 +113,7 @@ TEST_CASE("rest_for_one leaves those declared before alone")
 {
     supervision s(policy(strategy::rest_for_one), 4);
     (void)s.start();
-    CHECK(s.child_failed(2, fault, epoch, 0).stop == indices{3});
+    CHECK(s.child_failed(2, failure, epoch, 0).stop == indices{3});
     CHECK(s.child_stopped(3, epoch).stop == indices{2});
     CHECK(nothing(s.child_stopped(2, epoch)));
     CHECK(s.timer(epoch + 100ms).start == indices{2, 3});
@@ -123,10 +123,10 @@ TEST_CASE("an earlier failure widens a restart under way")
 {
     supervision s(policy(strategy::rest_for_one), 3);
     (void)s.start();
-    CHECK(s.child_failed(2, fault, epoch, 0).stop == indices{2});
+    CHECK(s.child_failed(2, failure, epoch, 0).stop == indices{2});
     CHECK(nothing(s.child_stopped(2, epoch)));
     CHECK(s.next_due());
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{1});
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{1});
     CHECK_FALSE(s.next_due());
     CHECK(s.child_stopped(1, epoch).stop == indices{0});
     CHECK(nothing(s.child_stopped(0, epoch)));
@@ -139,11 +139,11 @@ TEST_CASE("a child that fails while its stop is due does not draw on the budget"
     p.max_restarts = 1;
     supervision s(p, 2);
     (void)s.start();
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{1});
-    CHECK(nothing(s.child_failed(1, fault, epoch, 0)));
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{1});
+    CHECK(nothing(s.child_failed(1, failure, epoch, 0)));
     CHECK(s.child_stopped(1, epoch).stop == indices{0});
     CHECK(s.child_stopped(0, epoch).start == indices{0, 1});
-    CHECK(s.child_failed(1, fault, epoch, 0).escalate == error_code(fault));
+    CHECK(s.child_failed(1, failure, epoch, 0).escalate == error_code(failure));
 }
 
 TEST_CASE("the budget is per child for one_for_one and shared otherwise")
@@ -153,9 +153,9 @@ TEST_CASE("the budget is per child for one_for_one and shared otherwise")
         p.max_restarts = 1;
         supervision s(p, 2);
         (void)s.start();
-        CHECK(s.child_failed(1, fault, epoch, 0).stop == indices{1});
+        CHECK(s.child_failed(1, failure, epoch, 0).stop == indices{1});
         CHECK(s.child_stopped(1, epoch).start == indices{1});
-        const auto step = s.child_failed(0, fault, epoch, 0);
+        const auto step = s.child_failed(0, failure, epoch, 0);
         CHECK(step.escalate.has_value() == (kind == strategy::rest_for_one));
     }
 }
@@ -165,7 +165,7 @@ TEST_CASE("resume goes on with the failed child")
     supervision s(policy(strategy::one_for_all), 2);
     (void)s.start();
     CHECK(s.child_failed(0, errc::invalid_argument, epoch, 0).resume == indices{0});
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{1});
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{1});
 }
 
 TEST_CASE("stop ends one child for good, and the last one finishes")
@@ -174,7 +174,7 @@ TEST_CASE("stop ends one child for good, and the last one finishes")
     (void)s.start();
     CHECK(s.child_failed(0, errc::closed, epoch, 0).stop == indices{0});
     CHECK(nothing(s.child_stopped(0, epoch)));
-    CHECK(s.child_failed(1, fault, epoch, 0).stop == indices{1});
+    CHECK(s.child_failed(1, failure, epoch, 0).stop == indices{1});
     CHECK(nothing(s.child_stopped(1, epoch)));
     CHECK(s.timer(epoch + 1s).start == indices{1});
     CHECK(s.child_stopped(1, epoch).finished);
@@ -199,7 +199,7 @@ TEST_CASE("stop in the middle of a restart ends what still lives")
 {
     supervision s(policy(strategy::one_for_all), 3);
     (void)s.start();
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{2});
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{2});
     CHECK(s.child_stopped(2, epoch).stop == indices{1});
     CHECK(nothing(s.stop()));
     CHECK(s.child_stopped(1, epoch).stop == indices{0});
@@ -211,7 +211,7 @@ TEST_CASE("stop during the back-off finishes at once")
 {
     supervision s(policy(strategy::one_for_one), 1);
     (void)s.start();
-    (void)s.child_failed(0, fault, epoch, 0);
+    (void)s.child_failed(0, failure, epoch, 0);
     (void)s.child_stopped(0, epoch);
     CHECK(s.stop().finished);
     CHECK_FALSE(s.next_due());
@@ -222,7 +222,7 @@ TEST_CASE("children that end by themselves are not restarted by others' failures
     supervision s(policy(strategy::one_for_all, 0ms), 3);
     (void)s.start();
     CHECK(nothing(s.child_stopped(1, epoch)));
-    CHECK(s.child_failed(0, fault, epoch, 0).stop == indices{2});
+    CHECK(s.child_failed(0, failure, epoch, 0).stop == indices{2});
     CHECK(s.child_stopped(2, epoch).stop == indices{0});
     CHECK(s.child_stopped(0, epoch).start == indices{0, 2});
 }
@@ -230,7 +230,7 @@ TEST_CASE("children that end by themselves are not restarted by others' failures
 TEST_CASE("whatever happens, no child is started twice or stopped when it does not live, and a stop always finishes")
 {
     std::minstd_rand random(1);
-    const error_code errors[] = {fault, errc::invalid_argument, errc::closed, errc::device_lost};
+    const error_code errors[] = {failure, errc::invalid_argument, errc::closed, errc::device_lost};
     for (int round = 0; round < 3000; ++round) {
         restart_policy p = policy(static_cast<strategy>(round % 3), round % 2 ? 0ms : 50ms);
         p.max_restarts = static_cast<int>(random() % 4);

@@ -38,7 +38,7 @@ constexpr row rows[] = {
     {errc::device_stopped, fault::stopped},
     {errc::device_failed, fault::device_lost},
     {errc::backend_unavailable, fault::device_lost},
-    {errc::start_failed, fault::device_lost},
+    {errc::start_failed, fault::busy},
     {errc::context_lost, fault::context_lost},
     {errc::device_lost, fault::device_lost},
     {errc::no_value, fault::caller},

@@ -145,12 +145,15 @@ public:
     {
         if (receiving_.load(std::memory_order_acquire))
             return errc::already_waiting;
-        result<M> message(error_code(asio::error::would_block));
-        if (ring_.pop(1, [&message](M&& m) { message = result<M>(std::move(m)); }) == 0)
-            return ring_.drained() ? result<M>(errc::closed) : std::move(message);
+        std::optional<M> taken;
+        ring_.pop(1, [&taken](M&& m) { taken.emplace(std::move(m)); });
+        if (!taken) {
+            const error_code none = asio::error::would_block;
+            return ring_.drained() ? error_code(errc::closed) : none;
+        }
         if (senders_waiting_.load(std::memory_order_seq_cst) != 0)
             admit(std::unique_lock(mutex_));
-        return message;
+        return std::move(*taken);
     }
 
     void close()

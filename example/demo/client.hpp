@@ -1,0 +1,17 @@
+#ifndef COACCEL_EXAMPLE_DEMO_CLIENT_HPP
+#define COACCEL_EXAMPLE_DEMO_CLIENT_HPP
+
+#include "tally.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+namespace demo {
+
+/// Starts clients that ask for products, one after another, and check what they get, until `counts.stopping`.
+void start_clients(const boost::asio::any_io_executor& executor, int count, boost::asio::ip::tcp::endpoint server,
+                   tally& counts);
+
+} // namespace demo
+
+#endif

@@ -1,0 +1,118 @@
+// A TCP service that multiplies matrices on a shared device, several hundred clients, and a fault now and then.
+#include "client.hpp"
+#include "report.hpp"
+#include "server.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string_view>
+
+namespace ca = coaccel;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int client_count = 300;
+constexpr auto fault_interval = 400ms;
+constexpr auto patience = 10s;
+
+asio::awaitable<void> sleep_until(demo::tally::clock::time_point when)
+{
+    asio::steady_timer timer(co_await asio::this_coro::executor, when);
+    co_await timer.async_wait(asio::use_awaitable);
+}
+
+asio::awaitable<void> inject_faults(std::shared_ptr<ca::fault_injector> injector, const demo::tally& counts)
+{
+    auto next = demo::tally::clock::now();
+    while (!counts.stopping) {
+        co_await sleep_until(next += fault_interval);
+        if (!counts.stopping)
+            injector->poison();
+    }
+}
+
+asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
+{
+    const auto executor = co_await asio::this_coro::executor;
+    auto injector = std::make_shared<ca::fault_injector>();
+    ca::device_options options;
+    options.host.injector = injector;
+    // Faults come in plenty here, so the device may be rebuilt as often, and without growing delays.
+    options.restart.max_restarts = 1'000'000;
+    options.restart.initial_backoff = 5ms;
+    options.restart.multiplier = 1;
+    ca::device gpu = co_await ca::device::async_create(executor, options, asio::use_awaitable);
+
+    tcp::acceptor acceptor(executor, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    asio::co_spawn(executor, demo::serve(acceptor, gpu, counts), asio::detached);
+    demo::start_clients(executor, client_count, acceptor.local_endpoint(), counts);
+    asio::co_spawn(executor, inject_faults(injector, counts), asio::detached);
+
+    const demo::progress_line line;
+    const auto begin = demo::tally::clock::now();
+    const auto end = begin + time;
+    for (auto now = begin; now < end; now = demo::tally::clock::now()) {
+        co_await sleep_until(std::min<demo::tally::clock::time_point>(now + line.interval(), end));
+        line.show(counts, injector->played(), demo::tally::clock::now() - begin);
+    }
+    line.finish();
+
+    // Every client gets the answer it waits for; then each connection ends.
+    counts.stopping = true;
+    while (counts.clients_active > 0 && demo::tally::clock::now() < end + patience)
+        co_await sleep_until(demo::tally::clock::now() + 10ms);
+    const std::chrono::duration<double> elapsed = demo::tally::clock::now() - begin;
+
+    // Waits for a context, should a fault have come last.
+    co_await gpu.async_alloc<float>(1, asio::use_awaitable);
+    const ca::device_stats stats = co_await gpu.async_stats(asio::use_awaitable);
+    acceptor.close();
+    co_await gpu.async_shutdown(asio::use_awaitable);
+    co_return demo::summarize(counts, stats, injector->played(), client_count, elapsed);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    int seconds = 12;
+    if (argc == 3 && std::string_view(argv[1]) == "--seconds") {
+        const std::string_view text(argv[2]);
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+        if (error != std::errc() || end != text.data() + text.size())
+            seconds = 0;
+    } else if (argc != 1) {
+        seconds = 0;
+    }
+    if (seconds <= 0) {
+        std::fprintf(stderr, "usage: %s [--seconds N]\n", argv[0]);
+        return 2;
+    }
+
+    demo::tally counts;
+    asio::io_context io(1);
+    bool right = false;
+    asio::co_spawn(io, run(std::chrono::seconds(seconds), counts), [&](std::exception_ptr e, bool r) {
+        right = !e && r;
+        if (e)
+            std::fprintf(stderr, "the demonstration failed\n");
+        io.stop();
+    });
+    io.run();
+    return right ? 0 : 1;
+}

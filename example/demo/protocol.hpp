@@ -1,0 +1,29 @@
+#ifndef COACCEL_EXAMPLE_DEMO_PROTOCOL_HPP
+#define COACCEL_EXAMPLE_DEMO_PROTOCOL_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+// A request is n, then the n by n matrices a and b, column-major. A reply is an `answer`, then, when it is `product`,
+// the matrix a * b. Both ends are one machine, so numbers travel as they are in memory.
+namespace demo {
+
+using size_type = std::uint32_t;
+
+inline constexpr size_type max_n = 24;
+
+enum class answer : std::uint32_t {
+    product,
+    /// The context was lost on the way. The same request may well succeed now.
+    again,
+    refused,
+};
+
+constexpr std::size_t elements(size_type n) noexcept
+{
+    return std::size_t(n) * n;
+}
+
+} // namespace demo
+
+#endif

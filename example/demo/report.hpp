@@ -1,0 +1,32 @@
+#ifndef COACCEL_EXAMPLE_DEMO_REPORT_HPP
+#define COACCEL_EXAMPLE_DEMO_REPORT_HPP
+
+#include "tally.hpp"
+
+#include <coaccel/device/device_stats.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace demo {
+
+/// How things stand, on one line: rewritten in place on a terminal, else printed every other second.
+class progress_line {
+public:
+    progress_line();
+
+    std::chrono::milliseconds interval() const;
+    void show(const tally& counts, std::uint64_t faults, std::chrono::duration<double> elapsed) const;
+    void finish() const;
+
+private:
+    bool terminal_;
+};
+
+/// Prints what came of it. True when nothing was lost, wrong or refused.
+bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t faults, int clients,
+               std::chrono::duration<double> elapsed);
+
+} // namespace demo
+
+#endif

@@ -1,0 +1,102 @@
+// The context behind a device dies; the device goes on with a new one.
+#include <coaccel/coaccel.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+namespace ca = coaccel;
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+namespace {
+
+//[repeat
+// What lives in device memory dies with its context, so the whole job is repeated, uploads included.
+asio::awaitable<ca::result<float>> sum(ca::device gpu, const std::vector<float>& numbers)
+{
+    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers));
+    co_return co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = x.size()});
+}
+
+bool worth_repeating(const ca::error_code& ec)
+{
+    return ca::is_context_lost(ec) || ec == ca::errc::stale_ref;
+}
+
+asio::awaitable<ca::result<float>> sum_with_retry(ca::device gpu, const std::vector<float>& numbers)
+{
+    for (int attempt = 1;; ++attempt) {
+        auto done = co_await sum(gpu, numbers);
+        if (done || attempt == 3 || !worth_repeating(done.error()))
+            co_return done;
+    }
+}
+//]
+
+asio::awaitable<ca::result<bool>> run()
+{
+    //[injector
+    auto injector = std::make_shared<ca::fault_injector>();
+    ca::device_options options;
+    options.host.injector = injector;
+    //]
+    BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));
+
+    const std::vector<float> numbers{1, 2, 3, 4};
+    BOOST_OUTCOME_CO_TRY(auto old, co_await gpu.async_upload(numbers));
+
+    //[watch
+    auto generations = gpu.watch_generation();
+    std::cout << "generation " << generations.get() << '\n';
+    //]
+
+    // The next op kills its context, as an illegal address kills a CUDA context.
+    injector->poison();
+    const auto outstanding = co_await gpu.async_exec(ca::blas::asum<float>{.x = old, .n = old.size()});
+    std::cout << "outstanding op: " << (outstanding ? "done" : outstanding.error().message()) << '\n';
+    std::cout << "the device is " << name(gpu.status().state) << '\n';
+
+    // Needs nothing of the old context: it waits for the new one and runs there.
+    BOOST_OUTCOME_CO_TRY(const float total, co_await sum(gpu, numbers));
+    std::cout << "queued op: " << total << '\n';
+
+    //[changed
+    BOOST_OUTCOME_CO_TRY(const ca::generation generation, co_await generations.async_changed());
+    std::cout << "generation " << generation << '\n';
+    //]
+
+    const auto stale = co_await gpu.async_download(old);
+    std::cout << "op with an old ref: " << (stale ? "done" : stale.error().message()) << '\n';
+
+    injector->poison();
+    BOOST_OUTCOME_CO_TRY(const float repeated, co_await sum_with_retry(gpu, numbers));
+    std::cout << "repeated after a fault: " << repeated << '\n';
+
+    BOOST_OUTCOME_CO_TRY(const auto stats, co_await gpu.async_stats());
+    std::cout << "rebuilt " << stats.restarts << " times\n";
+
+    co_return outstanding.has_error() && ca::is_context_lost(outstanding.error()) && total == 10 && generation == 2 &&
+        stale.has_error() && stale.error() == ca::errc::stale_ref&& repeated == 10 && stats.restarts == 2;
+}
+
+} // namespace
+
+int main()
+{
+    asio::io_context io;
+    ca::result<bool> right;
+    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
+    io.run();
+
+    if (!right)
+        std::cerr << right.error().message() << '\n';
+    return right && right.value() ? 0 : 1;
+}

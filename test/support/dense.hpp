@@ -1,0 +1,195 @@
+#ifndef COACCEL_TEST_SUPPORT_DENSE_HPP
+#define COACCEL_TEST_SUPPORT_DENSE_HPP
+
+#include <coaccel/ops/blas.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+// Vectors and matrices as BLAS lays them out, in memory that is poisoned wherever they have no element. A poisoned
+// place that an op reads spreads into its result; one that it writes is seen to have changed.
+namespace test {
+
+using engine = std::mt19937_64;
+
+/// Fresh numbers for each run; a failure names the seed, and COACCEL_TEST_SEED brings it back.
+inline std::uint64_t fresh_seed()
+{
+    if (const char* given = std::getenv("COACCEL_TEST_SEED"))
+        return std::strtoull(given, nullptr, 0);
+    return std::random_device{}();
+}
+
+template <class T>
+double number(T value)
+{
+    if constexpr (std::is_same_v<T, double>)
+        return value;
+    else
+        return static_cast<double>(static_cast<float>(value));
+}
+
+template <class T>
+T poison()
+{
+    return T(std::numeric_limits<float>::quiet_NaN());
+}
+
+template <class T>
+T random_element(engine& random)
+{
+    return T(static_cast<coaccel::blas::scalar<T>>(std::uniform_real_distribution<double>(-1, 1)(random)));
+}
+
+/// How far one rounding to T moves a value of magnitude 1.
+template <class T>
+constexpr double unit_roundoff()
+{
+    if constexpr (std::is_same_v<T, double>)
+        return 0x1p-53;
+    else if constexpr (std::is_same_v<T, float>)
+        return 0x1p-24;
+    else if constexpr (std::is_same_v<T, coaccel::half>)
+        return 0x1p-11;
+    else
+        return 0x1p-8;
+}
+
+/// What an element must come to: the value, and the sum of the magnitudes it was added up from.
+struct expectation {
+    double value = 0;
+    double magnitude = 0;
+
+    void add(double term)
+    {
+        value += term;
+        magnitude += std::abs(term);
+    }
+};
+
+/// The bound for `terms` additions in the type T accumulates in, in any order, then one rounding to T; doubled, because
+/// the reference rounds too.
+template <class T>
+bool close(double got, const expectation& wanted, std::size_t terms)
+{
+    constexpr double accumulation = unit_roundoff<coaccel::blas::scalar<T>>();
+    constexpr double smallest = 0x1p-24;
+    const double bound = 2 * (static_cast<double>(terms) + 3) * accumulation * wanted.magnitude +
+                         (coaccel::blas::real<T> ? 0.0 : 2 * unit_roundoff<T>() * std::abs(wanted.value) + smallest);
+    return std::abs(got - wanted.value) <= bound;
+}
+
+template <class T>
+bool same_bits(const T& a, const T& b)
+{
+    return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+inline constexpr std::size_t margin = 3;
+
+template <class T>
+struct vector {
+    vector(std::size_t count, std::int64_t increment)
+        : n(count), inc(increment), step(static_cast<std::size_t>(inc < 0 ? -inc : inc)), extent((n - 1) * step + 1),
+          data(extent + 2 * margin, poison<T>())
+    {
+    }
+
+    vector(std::size_t count, std::int64_t increment, engine& random) : vector(count, increment)
+    {
+        for (std::size_t i = 0; i < n; ++i)
+            (*this)[i] = random_element<T>(random);
+    }
+
+    /// A negative increment runs from the end.
+    std::size_t place(std::size_t i) const { return margin + (inc < 0 ? n - 1 - i : i) * step; }
+    T& operator[](std::size_t i) { return data[place(i)]; }
+    double at(std::size_t i) const { return number(data[place(i)]); }
+    coaccel::ref<T> in(const coaccel::buffer<T>& b) const { return b.subspan(margin, extent); }
+
+    /// Whether `got` has the wanted elements and is otherwise as it was; if not, where.
+    template <class Wanted>
+    std::string difference(const std::vector<T>& got, std::size_t terms, Wanted wanted) const
+    {
+        if (got.size() != data.size())
+            return "another length";
+        std::vector<bool> is_element(data.size());
+        for (std::size_t i = 0; i < n; ++i) {
+            is_element[place(i)] = true;
+            if (!close<T>(number(got[place(i)]), wanted(i), terms))
+                return "element " + std::to_string(i) + " is " + std::to_string(number(got[place(i)])) + ", not " +
+                       std::to_string(wanted(i).value);
+        }
+        for (std::size_t p = 0; p < data.size(); ++p)
+            if (!is_element[p] && !same_bits(got[p], data[p]))
+                return "place " + std::to_string(p) + " was written";
+        return {};
+    }
+
+    std::size_t n;
+    std::int64_t inc;
+    std::size_t step;
+    std::size_t extent;
+    std::vector<T> data;
+};
+
+template <class T>
+struct matrix {
+    matrix(std::size_t r, std::size_t c, std::size_t extra)
+        : rows(r), cols(c), ld(r + extra), extent((c - 1) * ld + r), data(extent + 2 * margin, poison<T>())
+    {
+    }
+
+    matrix(std::size_t r, std::size_t c, std::size_t extra, engine& random) : matrix(r, c, extra)
+    {
+        for (std::size_t j = 0; j < cols; ++j)
+            for (std::size_t i = 0; i < rows; ++i)
+                (*this)(i, j) = random_element<T>(random);
+    }
+
+    std::size_t place(std::size_t i, std::size_t j) const { return margin + i + j * ld; }
+    T& operator()(std::size_t i, std::size_t j) { return data[place(i, j)]; }
+    double at(std::size_t i, std::size_t j) const { return number(data[place(i, j)]); }
+    coaccel::ref<T> in(const coaccel::buffer<T>& b) const { return b.subspan(margin, extent); }
+
+    /// Zero says "packed" to an op.
+    std::uint64_t ld_field() const { return ld == rows ? 0 : ld; }
+
+    template <class Wanted>
+    std::string difference(const std::vector<T>& got, std::size_t terms, Wanted wanted) const
+    {
+        if (got.size() != data.size())
+            return "another length";
+        std::vector<bool> is_element(data.size());
+        for (std::size_t j = 0; j < cols; ++j)
+            for (std::size_t i = 0; i < rows; ++i) {
+                const T value = got[place(i, j)];
+                is_element[place(i, j)] = true;
+                if (!close<T>(number(value), wanted(i, j), terms))
+                    return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " + std::to_string(number(value)) +
+                           ", not " + std::to_string(wanted(i, j).value);
+            }
+        for (std::size_t p = 0; p < data.size(); ++p)
+            if (!is_element[p] && !same_bits(got[p], data[p]))
+                return "place " + std::to_string(p) + " was written";
+        return {};
+    }
+
+    std::size_t rows;
+    std::size_t cols;
+    std::size_t ld;
+    std::size_t extent;
+    std::vector<T> data;
+};
+
+} // namespace test
+
+#endif

@@ -1,0 +1,339 @@
+#include <coaccel/core/op.hpp>
+#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+
+template <class... Ts>
+struct all_ops {
+    static_assert((op<Ts> && ...));
+    static_assert((std::is_trivially_copyable_v<Ts> && ...));
+    static_assert((std::is_trivially_destructible_v<Ts> && ...));
+    static_assert((std::is_aggregate_v<Ts> && ...));
+    static_assert((std::is_default_constructible_v<Ts> && ...));
+
+    template <class F>
+    static void each(F f)
+    {
+        (f.template operator()<Ts>(), ...);
+    }
+};
+
+template <class T>
+using level12 = all_ops<blas::axpy<T>, blas::scal<T>, blas::copy<T>, blas::swap<T>, blas::dot<T>, blas::nrm2<T>,
+                        blas::asum<T>, blas::iamax<T>, blas::gemv<T>, blas::ger<T>>;
+template <class T>
+using level3 = all_ops<blas::gemm<T>, blas::gemm_strided_batched<T>>;
+template <class T>
+using memory_ops =
+    all_ops<memory::fill<T>, memory::copy<T>, detail::write_op<T>, detail::read_op<T>, detail::collect_op<T>>;
+
+template <class F, class... Ts>
+void each_memory_op(F f, type_list<Ts...>)
+{
+    (memory_ops<Ts>::each(f), ...);
+}
+
+template <class F>
+void each_op(F f)
+{
+    level12<float>::each(f);
+    level12<double>::each(f);
+    level3<float>::each(f);
+    level3<double>::each(f);
+    level3<half>::each(f);
+    level3<bfloat16>::each(f);
+    each_memory_op(f, element_types{});
+    all_ops<detail::allocate_op>::each(f);
+}
+
+struct untyped {
+    using reply = std::uint32_t;
+    static constexpr std::string_view name = "test.untyped";
+    static constexpr library lib = library::user;
+
+    std::uint8_t small = 0;
+    inout<half> last;
+    in<float> first;
+    std::uint64_t number = 0;
+
+    error_code check() const noexcept { return number == 0 ? error_code() : make_error_code(errc::overlap); }
+
+    BOOST_DESCRIBE_CLASS(untyped, (), (small, last, first, number), (), ())
+};
+
+struct same_name_other_layout {
+    using reply = void;
+    static constexpr std::string_view name = "test.untyped";
+    static constexpr library lib = library::user;
+
+    std::uint16_t small = 0;
+    inout<half> last;
+    in<float> first;
+    std::uint64_t number = 0;
+
+    error_code check() const noexcept { return {}; }
+
+    BOOST_DESCRIBE_CLASS(same_name_other_layout, (), (small, last, first, number), (), ())
+};
+
+struct same_layout_other_fields {
+    using reply = std::uint32_t;
+    static constexpr std::string_view name = "test.untyped";
+    static constexpr library lib = library::user;
+
+    std::uint8_t smaller = 0;
+    inout<half> last;
+    in<float> first;
+    std::uint64_t number = 0;
+
+    error_code check() const noexcept { return {}; }
+
+    BOOST_DESCRIBE_CLASS(same_layout_other_fields, (), (smaller, last, first, number), (), ())
+};
+
+struct not_described {
+    using reply = void;
+    static constexpr std::string_view name = "test.not_described";
+    static constexpr library lib = library::user;
+    error_code check() const noexcept { return {}; }
+};
+
+struct without_check {
+    using reply = void;
+    static constexpr std::string_view name = "test.without_check";
+    static constexpr library lib = library::user;
+    BOOST_DESCRIBE_CLASS(without_check, (), (), (), ())
+};
+
+struct without_reply {
+    static constexpr std::string_view name = "test.without_reply";
+    static constexpr library lib = library::user;
+    error_code check() const noexcept { return {}; }
+    BOOST_DESCRIBE_CLASS(without_reply, (), (), (), ())
+};
+
+static_assert(op<untyped> && op<same_name_other_layout>);
+static_assert(!op<not_described> && !op<without_check> && !op<without_reply> && !op<int> && !op<std::string>);
+
+template <class T>
+concept has_gemm = requires { typename blas::gemm<T>; };
+template <class T>
+concept has_dot = requires { typename blas::dot<T>; };
+static_assert(has_gemm<half> && has_gemm<bfloat16> && !has_gemm<int> && !has_gemm<float8_e4m3> &&
+              !has_gemm<std::complex<float>>);
+static_assert(has_dot<float> && has_dot<double> && !has_dot<half> && !has_dot<std::int32_t>);
+
+struct row {
+    const op_info* info;
+    const char* name;
+    library lib;
+    std::size_t reply_size;
+    bool may_overlap;
+    std::vector<std::string> fields;
+    std::vector<std::pair<std::string, access>> operands;
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("op");
+
+TEST_CASE("the description names what the op is made of")
+{
+    const std::vector<std::string> xy = {"x", "y", "n", "incx", "incy"};
+    const auto r = access::read;
+    const auto w = access::write;
+    const auto rw = access::read_write;
+    const std::vector<row> rows = {
+        {&info_of<blas::gemm<float>>(), "blas.gemm<f32>", library::blas, 0, false,
+         {"a", "b", "c", "m", "n", "k", "alpha", "beta", "trans_a", "trans_b", "lda", "ldb", "ldc"},
+         {{"a", r}, {"b", r}, {"c", rw}}},
+        {&info_of<blas::gemm<bfloat16>>(), "blas.gemm<bf16>", library::blas, 0, false,
+         {"a", "b", "c", "m", "n", "k", "alpha", "beta", "trans_a", "trans_b", "lda", "ldb", "ldc"},
+         {{"a", r}, {"b", r}, {"c", rw}}},
+        {&info_of<blas::gemm_strided_batched<half>>(), "blas.gemm_strided_batched<f16>", library::blas, 0, false,
+         {"a", "b", "c", "m", "n", "k", "batch", "stride_a", "stride_b", "stride_c", "alpha", "beta", "trans_a",
+          "trans_b", "lda", "ldb", "ldc"},
+         {{"a", r}, {"b", r}, {"c", rw}}},
+        {&info_of<blas::gemv<double>>(), "blas.gemv<f64>", library::blas, 0, false,
+         {"a", "x", "y", "m", "n", "alpha", "beta", "trans", "lda", "incx", "incy"},
+         {{"a", r}, {"x", r}, {"y", rw}}},
+        {&info_of<blas::ger<float>>(), "blas.ger<f32>", library::blas, 0, false,
+         {"x", "y", "a", "m", "n", "alpha", "lda", "incx", "incy"},
+         {{"x", r}, {"y", r}, {"a", rw}}},
+        {&info_of<blas::axpy<float>>(), "blas.axpy<f32>", library::blas, 0, true,
+         {"x", "y", "n", "alpha", "incx", "incy"}, {{"x", r}, {"y", rw}}},
+        {&info_of<blas::scal<float>>(), "blas.scal<f32>", library::blas, 0, false, {"x", "n", "alpha", "incx"},
+         {{"x", rw}}},
+        {&info_of<blas::copy<double>>(), "blas.copy<f64>", library::blas, 0, true, xy, {{"x", r}, {"y", rw}}},
+        {&info_of<blas::swap<double>>(), "blas.swap<f64>", library::blas, 0, true, xy, {{"x", rw}, {"y", rw}}},
+        {&info_of<blas::dot<double>>(), "blas.dot<f64>", library::blas, 8, false, xy, {{"x", r}, {"y", r}}},
+        {&info_of<blas::nrm2<float>>(), "blas.nrm2<f32>", library::blas, 4, false, {"x", "n", "incx"}, {{"x", r}}},
+        {&info_of<blas::asum<float>>(), "blas.asum<f32>", library::blas, 4, false, {"x", "n", "incx"}, {{"x", r}}},
+        {&info_of<blas::iamax<float>>(), "blas.iamax<f32>", library::blas, 8, false, {"x", "n", "incx"}, {{"x", r}}},
+        {&info_of<memory::fill<float8_e4m3>>(), "memory.fill<f8_e4m3>", library::memory, 0, false, {"dst", "value"},
+         {{"dst", w}}},
+        {&info_of<memory::copy<std::complex<double>>>(), "memory.copy<c128>", library::memory, 0, false,
+         {"src", "dst"}, {{"src", r}, {"dst", w}}},
+        {&info_of<detail::write_op<std::uint8_t>>(), "memory.write<u8>", library::memory, 0, false,
+         {"dst", "src", "count"}, {{"dst", w}}},
+        {&info_of<detail::read_op<std::uint8_t>>(), "memory.read<u8>", library::memory, 0, false,
+         {"src", "dst", "count"}, {{"src", r}}},
+        {&info_of<detail::allocate_op>(), "memory.allocate", library::memory, sizeof(any_ref), false,
+         {"count", "type"}, {}},
+    };
+    for (const auto& c : rows) {
+        CAPTURE(c.name);
+        CHECK(c.info->name == c.name);
+        CHECK(c.info->lib == c.lib);
+        CHECK(c.info->reply_size == c.reply_size);
+        CHECK(c.info->may_overlap == c.may_overlap);
+        std::vector<std::string> fields;
+        for (const auto& f : c.info->fields)
+            fields.emplace_back(f.name);
+        CHECK(fields == c.fields);
+        std::vector<std::pair<std::string, access>> operands;
+        for (const auto& f : c.info->operands)
+            operands.emplace_back(f.name, f.mode);
+        CHECK(operands == c.operands);
+    }
+}
+
+TEST_CASE("fields and operands carry their offset, size, kind and type")
+{
+    const untyped sample;
+    const auto& info = info_of<untyped>();
+    auto offset = [&](const auto& field) {
+        return reinterpret_cast<const char*>(&field) - reinterpret_cast<const char*>(&sample);
+    };
+    REQUIRE(info.fields.size() == 4);
+    REQUIRE(info.operands.size() == 2);
+    CHECK(info.size == sizeof(untyped));
+    CHECK(info.reply_size == 4);
+    CHECK(info.name == "test.untyped");
+
+    CHECK(info.fields[0].what == op_field::kind::value);
+    CHECK(info.fields[0].offset == 0);
+    CHECK(info.fields[0].size == 1);
+    CHECK(info.fields[3].offset == offset(sample.number));
+    CHECK(info.fields[3].size == 8);
+
+    CHECK(info.operands[0].name == "last");
+    CHECK(info.operands[0].what == op_field::kind::operand);
+    CHECK(info.operands[0].offset == offset(sample.last));
+    CHECK(info.operands[0].size == sizeof(inout<half>));
+    CHECK(info.operands[0].mode == access::read_write);
+    CHECK(info.operands[0].type == dtype::f16);
+    CHECK(info.operands[1].name == "first");
+    CHECK(info.operands[1].offset == offset(sample.first));
+    CHECK(info.operands[1].mode == access::read);
+    CHECK(info.operands[1].type == dtype::f32);
+}
+
+TEST_CASE("the check of the op is reached without its type")
+{
+    const untyped good;
+    const untyped bad{.number = 1};
+    CHECK(info_of<untyped>().check(&good) == error_code());
+    CHECK(info_of<untyped>().check(&bad) == errc::overlap);
+}
+
+TEST_CASE("every op and element type has an id and a name of its own")
+{
+    std::map<std::uint64_t, std::string> ids;
+    std::map<std::string, int> names;
+    std::size_t count = 0;
+    each_op([&]<class Op>() {
+        const auto& info = info_of<Op>();
+        ++count;
+        CAPTURE(info.name);
+        CHECK(info.id != 0);
+        CHECK(ids.emplace(info.id, info.name).second);
+        CHECK(++names[info.name] == 1);
+        CHECK(info.size == sizeof(Op));
+        CHECK(info.operands.size() <= max_operands);
+        CHECK(&info == &info_of<Op>());
+    });
+    CHECK(count == 2 * 10 + 4 * 2 + 16 * 5 + 1);
+    CHECK(!ids.contains(detail::user_op_id));
+}
+
+TEST_CASE("ops that disagree about a layout, or a field's name, have different ids")
+{
+    CHECK(info_of<untyped>().name == info_of<same_name_other_layout>().name);
+    CHECK(info_of<untyped>().id != info_of<same_name_other_layout>().id);
+    CHECK(info_of<untyped>().id != info_of<same_layout_other_fields>().id);
+}
+
+TEST_CASE("operands lie where a ref can be read without knowing the op")
+{
+    each_op([]<class Op>() {
+        Op op{};
+        const auto& info = info_of<Op>();
+        CAPTURE(info.name);
+        for (const auto& f : info.operands) {
+            CHECK(f.size == sizeof(any_ref));
+            CHECK(std::size_t(f.offset) + f.size <= info.size);
+            const auto* ref = reinterpret_cast<const any_ref*>(reinterpret_cast<const char*>(&op) + f.offset);
+            CHECK(ref->type == f.type);
+            CHECK(ref->device == 0);
+        }
+    });
+}
+
+TEST_CASE("a bound op finds the memory of each operand")
+{
+    const untyped op;
+    half halves[1];
+    float floats[1];
+    bound_op bound{.info = &info_of<untyped>(), .op = &op, .operands = {halves, floats}};
+    CHECK(&bound.as<untyped>() == &op);
+    CHECK(bound.data(bound.as<untyped>().last) == halves);
+    CHECK(bound.data(bound.as<untyped>().first) == floats);
+    static_assert(std::is_same_v<decltype(bound.data(op.first)), const float*>);
+    static_assert(std::is_same_v<decltype(bound.data(op.last)), half*>);
+
+    const memory::copy<float> copy;
+    float target[1];
+    bound = {.info = &info_of<memory::copy<float>>(), .op = &copy, .operands = {floats, target}};
+    CHECK(bound.data(copy.src) == floats);
+    CHECK(bound.data(copy.dst) == target);
+    static_assert(std::is_same_v<decltype(bound.data(copy.dst)), float*>);
+}
+
+TEST_CASE("transfers are checked against the length of the caller's memory")
+{
+    const auto ten = ref<float>::from_raw({1, 1, 0, 1, 0, 10, dtype::f32});
+    using write = detail::write_op<float>;
+    using read = detail::read_op<float>;
+    CHECK(write{.dst = ten, .count = 10}.check() == error_code());
+    CHECK(write{.dst = ten, .count = 9}.check() == errc::length_mismatch);
+    CHECK(write{.dst = ten, .count = 0}.check() == errc::invalid_argument);
+    CHECK(read{.src = ten, .count = 11}.check() == errc::length_mismatch);
+    CHECK(read{.src = ten, .count = 10}.check() == error_code());
+    CHECK(read{}.check() == errc::invalid_argument);
+    CHECK(detail::collect_op<float>{.src = ten, .sink = {}}.check() == error_code());
+    CHECK(detail::collect_op<float>{}.check() == errc::invalid_argument);
+
+    constexpr auto huge = ~std::uint64_t(0);
+    using allocate = detail::allocate_op;
+    CHECK(allocate{.count = 1, .type = dtype::f32}.check() == error_code());
+    CHECK(allocate{.count = 0, .type = dtype::f32}.check() == errc::invalid_argument);
+    CHECK(allocate{.count = huge, .type = dtype::u8}.check() == errc::size_overflow);
+    CHECK(allocate{.count = huge, .type = dtype::f64}.check() == errc::size_overflow);
+    CHECK(allocate{.count = huge / 2, .type = dtype::u8}.check() == error_code());
+    CHECK(allocate{.count = huge / 2 + 1, .type = dtype::u8}.check() == errc::size_overflow);
+    CHECK(allocate{.count = (huge >> 5) + 1, .type = dtype::c128}.check() == errc::size_overflow);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,149 @@
+#include "device/admission.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <deque>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using detail::admission;
+
+struct plain final : detail::request {
+    void post() override {}
+    void destroy() noexcept override {}
+};
+
+struct fixture {
+    explicit fixture(queue_limits limits = {.max_in_flight = 2, .max_bytes_in_flight = 100, .max_queued = 4})
+        : gate(limits)
+    {
+    }
+
+    plain& make(std::uint64_t bytes = 0)
+    {
+        auto& r = requests.emplace_back();
+        r.bytes = bytes;
+        return r;
+    }
+
+    plain& queued(std::uint64_t bytes = 0)
+    {
+        auto& r = make(bytes);
+        REQUIRE_FALSE(gate.offer(r, true, now));
+        return r;
+    }
+
+    ~fixture()
+    {
+        while (gate.pop()) {
+        }
+    }
+
+    admission::time_point now{1h};
+    std::deque<plain> requests;
+    admission gate;
+};
+
+TEST_SUITE_BEGIN("admission");
+
+TEST_CASE("requests go in the order in which they came, as far as the count allows")
+{
+    fixture f;
+    auto& a = f.queued();
+    auto& b = f.queued();
+    auto& c = f.queued();
+    CHECK(f.gate.next() == &a);
+    CHECK(f.gate.next() == &b);
+    CHECK(f.gate.next() == nullptr);
+    CHECK(f.gate.in_flight() == 2);
+    CHECK(f.gate.queued() == 1);
+    f.gate.finished(a);
+    CHECK(f.gate.next() == &c);
+    f.gate.finished(b);
+    f.gate.finished(c);
+    CHECK(f.gate.empty());
+}
+
+TEST_CASE("bytes are bounded, but one too large for the bound runs alone")
+{
+    fixture f;
+    auto& small = f.queued(60);
+    auto& large = f.queued(500);
+    auto& tiny = f.queued(1);
+    CHECK(f.gate.next() == &small);
+    CHECK(f.gate.next() == nullptr);
+    f.gate.finished(small);
+    CHECK(f.gate.next() == &large);
+    // It does not overtake and would not fit.
+    CHECK(f.gate.next() == nullptr);
+    f.gate.finished(large);
+    CHECK(f.gate.next() == &tiny);
+}
+
+TEST_CASE("the queue is bounded")
+{
+    fixture f;
+    for (int i = 0; i < 4; ++i)
+        f.queued();
+    CHECK(f.gate.offer(f.make(), true, f.now) == errc::queue_full);
+    CHECK(f.gate.queued() == 4);
+}
+
+TEST_CASE("who will not wait is refused unless it can start at once")
+{
+    fixture f;
+    auto& impatient = f.make();
+    impatient.options.when_full = when_full::fail;
+    CHECK(f.gate.offer(impatient, false, f.now) == errc::queue_full);
+    CHECK_FALSE(f.gate.offer(impatient, true, f.now));
+    CHECK(f.gate.next() == &impatient);
+    f.queued();
+    auto& behind = f.make();
+    behind.options.when_full = when_full::fail;
+    CHECK(f.gate.offer(behind, true, f.now) == errc::queue_full);
+}
+
+TEST_CASE("a deadline in the past is refused, one in the future expires in time")
+{
+    fixture f;
+    auto& late = f.make();
+    late.options.deadline = f.now;
+    CHECK(f.gate.offer(late, true, f.now) == errc::deadline_exceeded);
+    auto& second = f.make();
+    second.options.deadline = f.now + 2s;
+    auto& first = f.make();
+    first.options.deadline = f.now + 1s;
+    REQUIRE_FALSE(f.gate.offer(second, true, f.now));
+    REQUIRE_FALSE(f.gate.offer(first, true, f.now));
+    f.queued();
+    CHECK(f.gate.first_deadline() == f.now + 1s);
+    CHECK(f.gate.expired(f.now + 999ms) == nullptr);
+    CHECK(f.gate.expired(f.now + 2s) == &first);
+    CHECK(f.gate.expired(f.now + 2s) == &second);
+    CHECK(f.gate.expired(f.now + 2s) == nullptr);
+    CHECK(f.gate.queued() == 1);
+    CHECK(f.gate.first_deadline() == exec_options::no_deadline);
+}
+
+TEST_CASE("a request taken out leaves no trace")
+{
+    fixture f;
+    auto& a = f.queued();
+    auto& b = f.make();
+    b.options.deadline = f.now + 1s;
+    REQUIRE_FALSE(f.gate.offer(b, true, f.now));
+    auto& c = f.queued();
+    f.gate.remove(b);
+    CHECK(f.gate.expired(f.now + 2s) == nullptr);
+    CHECK_FALSE(b.queued);
+    CHECK(f.gate.next() == &a);
+    CHECK(f.gate.next() == &c);
+    CHECK(f.gate.next() == nullptr);
+}
+
+TEST_SUITE_END();
+
+} // namespace

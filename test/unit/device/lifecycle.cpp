@@ -1,0 +1,205 @@
+#include "device/lifecycle.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using detail::lifecycle;
+using command = lifecycle::command;
+
+const error_code dead = errc::context_lost;
+const error_code refused = errc::start_failed;
+
+struct machine : lifecycle {
+    explicit machine(restart_policy p = policy()) : lifecycle(p) {}
+
+    static restart_policy policy()
+    {
+        restart_policy p;
+        p.max_restarts = 2;
+        p.window = 60s;
+        p.initial_backoff = 100ms;
+        p.jitter = 0;
+        return p;
+    }
+
+    void to_ready()
+    {
+        REQUIRE(start().what == command::create);
+        created();
+    }
+
+    lifecycle::time_point t{};
+};
+
+TEST_SUITE_BEGIN("lifecycle");
+
+TEST_CASE("a device starts once and is ready when its context is made")
+{
+    machine m;
+    CHECK(m.state() == device_state::starting);
+    CHECK(m.start().what == command::create);
+    CHECK(m.start().what == command::none);
+    CHECK(m.state() == device_state::starting);
+    m.created();
+    CHECK(m.state() == device_state::ready);
+    CHECK(m.running());
+}
+
+TEST_CASE("a lost context is rebuilt after the policy's delay")
+{
+    machine m;
+    m.to_ready();
+    m.condemned();
+    CHECK(m.state() == device_state::suspect);
+    const auto step = m.lost(dead, m.t, 0);
+    CHECK(step.what == command::wait);
+    CHECK(step.when == m.t + 100ms);
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK(m.reason() == dead);
+    CHECK(m.due().what == command::create);
+    CHECK(m.due().what == command::none);
+    CHECK(m.state() == device_state::rebuilding);
+    m.created();
+    CHECK(m.state() == device_state::ready);
+}
+
+TEST_CASE("a spent budget is the end")
+{
+    machine m;
+    m.to_ready();
+    for (int i = 0; i < 2; ++i) {
+        CHECK(m.lost(dead, m.t, 0).what == command::wait);
+        m.due();
+        m.created();
+    }
+    CHECK(m.lost(dead, m.t, 0).what == command::fail);
+    CHECK(m.state() == device_state::failed);
+    CHECK(m.failed());
+    CHECK(m.due().what == command::none);
+}
+
+TEST_CASE("refused starts use the same budget and stay `starting` until the first success")
+{
+    machine m;
+    m.start();
+    CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
+    CHECK(m.state() == device_state::starting);
+    m.due();
+    CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
+    m.due();
+    CHECK(m.create_failed(refused, m.t, 0).what == command::fail);
+    CHECK(m.reason() == refused);
+}
+
+TEST_CASE("what no restart can mend fails at once")
+{
+    for (const errc why : {errc::device_lost, errc::backend_unavailable, errc::invalid_option}) {
+        machine m;
+        m.start();
+        CHECK(m.create_failed(why, m.t, 0).what == command::fail);
+        machine n;
+        n.to_ready();
+        CHECK(n.lost(why, n.t, 0).what == command::fail);
+    }
+}
+
+TEST_CASE("the decider's word counts")
+{
+    const std::pair<directive (*)(const error_code&) noexcept, command> table[] = {
+        {[](const error_code&) noexcept { return directive::stop; }, command::fail},
+        {[](const error_code&) noexcept { return directive::escalate; }, command::fail},
+        {[](const error_code&) noexcept { return directive::resume; }, command::wait},
+        {[](const error_code&) noexcept { return directive::restart; }, command::wait},
+    };
+    for (const auto& [decider, expected] : table) {
+        auto p = machine::policy();
+        p.decider = decider;
+        machine m(p);
+        m.to_ready();
+        CHECK(m.lost(dead, m.t, 0).what == expected);
+    }
+}
+
+TEST_CASE("stopping waits for work, then ends the context, then finishes")
+{
+    machine m;
+    m.to_ready();
+    CHECK(m.advance_stop(false).what == command::none);
+    m.stop(false);
+    CHECK(m.state() == device_state::stopping);
+    CHECK(m.advance_stop(true).what == command::none);
+    CHECK(m.advance_stop(false).what == command::close);
+    CHECK(m.advance_stop(false).what == command::none);
+    m.closed();
+    CHECK(m.state() == device_state::stopped);
+    CHECK(m.advance_stop(false).what == command::none);
+}
+
+TEST_CASE("abandoning does not wait for work")
+{
+    machine m;
+    m.to_ready();
+    m.stop(false);
+    CHECK(m.advance_stop(true).what == command::none);
+    m.stop(true);
+    CHECK(m.advance_stop(true).what == command::close);
+}
+
+TEST_CASE("a device can be stopped in every phase")
+{
+    SUBCASE("before its start")
+    {
+        machine m;
+        m.stop(false);
+        CHECK(m.start().what == command::none);
+        CHECK(m.advance_stop(false).what == command::finish);
+        CHECK(m.state() == device_state::stopped);
+    }
+    SUBCASE("while its context is being made")
+    {
+        machine m;
+        m.start();
+        m.stop(true);
+        CHECK(m.advance_stop(false).what == command::none);
+        m.created();
+        CHECK(m.advance_stop(false).what == command::close);
+    }
+    SUBCASE("while its context is being made, in vain")
+    {
+        machine m;
+        m.start();
+        m.stop(false);
+        CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
+        CHECK(m.advance_stop(false).what == command::finish);
+    }
+    SUBCASE("while it waits to try again, with work that only the next context can do")
+    {
+        machine m;
+        m.to_ready();
+        m.lost(dead, m.t, 0);
+        m.stop(false);
+        CHECK(m.advance_stop(true).what == command::none);
+        CHECK(m.due().what == command::create);
+        m.created();
+        CHECK(m.advance_stop(true).what == command::none);
+        CHECK(m.advance_stop(false).what == command::close);
+    }
+    SUBCASE("after it has failed")
+    {
+        machine m;
+        m.start();
+        m.create_failed(errc::device_lost, m.t, 0);
+        m.stop(false);
+        CHECK(m.advance_stop(false).what == command::finish);
+        CHECK(m.state() == device_state::stopped);
+    }
+}
+
+TEST_SUITE_END();
+
+} // namespace

@@ -1,0 +1,67 @@
+#include <coaccel/host/host_options.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+
+template <class Change>
+host_options changed(Change change)
+{
+    host_options o;
+    change(o);
+    return o;
+}
+
+std::shared_ptr<fault_injector> injector(std::chrono::nanoseconds delay, std::uint64_t hang_at)
+{
+    host_faults plan;
+    plan.delay = delay;
+    plan.hang_at = hang_at;
+    return std::make_shared<fault_injector>(plan);
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("host_options");
+
+TEST_CASE("what is out of range, or would block the caller, is refused")
+{
+    using o = host_options;
+    constexpr auto in_turn = host_mode::in_turn;
+    struct row {
+        const char* name;
+        host_options options;
+        bool fits;
+    };
+    const row rows[] = {
+        {"defaults", {}, true},
+        {"in turn", changed([](o& h) { h.mode = in_turn; }), true},
+        {"no such mode", changed([](o& h) { h.mode = static_cast<host_mode>(2); }), false},
+        {"one thread", changed([](o& h) { h.threads = 1; }), true},
+        {"the most threads", changed([](o& h) { h.threads = 1024; }), true},
+        {"too many threads", changed([](o& h) { h.threads = 1025; }), false},
+        {"negative threads", changed([](o& h) { h.threads = -1; }), false},
+        {"tiny memory", changed([](o& h) { h.memory_limit = 1; }), true},
+        {"absurd memory", changed([](o& h) { h.memory_limit = ~std::uint64_t(0); }), true},
+        {"delay", changed([](o& h) { h.faults.delay = 1s; }), true},
+        {"negative delay", changed([](o& h) { h.faults.delay = -1ns; }), false},
+        {"poison in turn", changed([](o& h) { h.mode = in_turn; h.faults.poison_at = 3; }), true},
+        {"delay in turn", changed([](o& h) { h.mode = in_turn; h.faults.delay = 1ns; }), false},
+        {"hang in turn", changed([](o& h) { h.mode = in_turn; h.faults.hang_at = 1; }), false},
+        {"injector", changed([](o& h) { h.injector = injector(1s, 5); }), true},
+        {"harmless injector in turn", changed([](o& h) { h.mode = in_turn; h.injector = injector(0s, 0); }), true},
+        {"injector that delays in turn", changed([](o& h) { h.mode = in_turn; h.injector = injector(1ns, 0); }), false},
+        {"injector that hangs in turn", changed([](o& h) { h.mode = in_turn; h.injector = injector(0s, 1); }), false},
+    };
+    for (const auto& r : rows) {
+        CAPTURE(r.name);
+        CHECK(r.options.check() == (r.fits ? error_code() : make_error_code(errc::invalid_option)));
+    }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,165 @@
+#include "host/runner_pool.hpp"
+
+#include "support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <system_error>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using host::runner_pool;
+using host::stream_state;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+#else
+constexpr bool sanitized = false;
+#endif
+
+} // namespace
+
+TEST_SUITE_BEGIN("runner_pool");
+
+TEST_CASE("urgent streams run first, equal ones in turn")
+{
+    stream_state blocker(priority::normal, nullptr);
+    stream_state low(priority::low, nullptr), low2(priority::low, nullptr);
+    stream_state normal(priority::normal, nullptr), normal2(priority::normal, nullptr);
+    stream_state high(priority::high, nullptr);
+    test::gate gate;
+    test::told done;
+    std::vector<stream_state*> order;
+    runner_pool pool(1, [&](stream_state& s) {
+        if (&s == &blocker)
+            return gate.pass();
+        order.push_back(&s);
+        done.call().function(&done);
+    });
+    pool.schedule(blocker);
+    gate.wait_for(1);
+    for (auto* s : {&low, &normal, &low2, &high, &normal2})
+        pool.schedule(*s);
+    gate.open();
+    done.wait_for(5);
+    CHECK(order == std::vector<stream_state*>{&high, &normal, &normal2, &low, &low2});
+}
+
+TEST_CASE("each thread runs a stream of its own")
+{
+    constexpr int threads = 4;
+    test::gate gate;
+    std::vector<std::unique_ptr<stream_state>> streams;
+    runner_pool pool(threads, [&](stream_state&) { gate.pass(); });
+    for (int i = 0; i < threads; ++i) {
+        streams.push_back(std::make_unique<stream_state>(priority::normal, &pool));
+        CHECK(streams.back()->pool() == &pool);
+        pool.schedule(*streams.back());
+    }
+    // Only when all of them run at once do all arrive.
+    gate.wait_for(threads);
+    gate.open();
+}
+
+TEST_CASE("a stream may be scheduled from within a run")
+{
+    stream_state s(priority::normal, nullptr);
+    test::told done;
+    int left = 1000;
+    runner_pool* self = nullptr;
+    runner_pool pool(2, [&](stream_state& again) {
+        if (--left > 0)
+            self->schedule(again);
+        else
+            done.call().function(&done);
+    });
+    self = &pool;
+    pool.schedule(s);
+    done.wait_for(1);
+    CHECK(left == 0);
+}
+
+TEST_CASE("stop waits for what runs and forgets what waits")
+{
+    stream_state running(priority::normal, nullptr), waiting(priority::high, nullptr);
+    test::gate gate;
+    std::atomic<int> runs{0};
+    runner_pool pool(1, [&](stream_state& s) {
+        ++runs;
+        if (&s == &running)
+            gate.pass();
+    });
+    pool.schedule(running);
+    gate.wait_for(1);
+    std::thread opener([&] { gate.open(); });
+    pool.stop();
+    opener.join();
+    const int ran = runs;
+    CHECK(ran >= 1);
+    pool.schedule(waiting);
+    pool.stop();
+    CHECK(runs == ran);
+}
+
+TEST_CASE("many schedules from many threads are all run")
+{
+    constexpr int producers = 4;
+    constexpr int each = 2000;
+    std::atomic<int> runs{0};
+    test::told done;
+    std::vector<std::unique_ptr<stream_state>> streams;
+    for (int i = 0; i < producers; ++i)
+        streams.push_back(std::make_unique<stream_state>(static_cast<priority>(i % 3), nullptr));
+    runner_pool pool(3, [&](stream_state&) {
+        if (++runs == producers * each)
+            done.call().function(&done);
+    });
+    std::vector<std::thread> threads;
+    for (int i = 0; i < producers; ++i)
+        threads.emplace_back([&, i] {
+            for (int n = 0; n < each; ++n)
+                pool.schedule(*streams[static_cast<std::size_t>(i)]);
+        });
+    for (auto& t : threads)
+        t.join();
+    done.wait_for(1);
+    CHECK(runs == producers * each);
+}
+
+TEST_CASE("a machine that has no more threads to give is told by an error")
+{
+    // In a child process with little address space left. The sanitizers need more of it than that.
+    if (sanitized)
+        return;
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        rlimit limit{};
+        ::getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = rlim_t(1) << 30;
+        ::setrlimit(RLIMIT_AS, &limit);
+        auto made = host::backend::create(test::host_with(host_mode::pool, 1024));
+        ::_exit(!made && (made.error() == errc::start_failed || made.error() == errc::out_of_memory) ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,108 @@
+#ifndef COACCEL_TEST_UNIT_HOST_SUPPORT_HPP
+#define COACCEL_TEST_UNIT_HOST_SUPPORT_HPP
+
+#include "host/backend.hpp"
+#include "support/gate.hpp"
+
+#include <coaccel/detail/transfer_ops.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace test {
+
+/// A function as an op, bound and ready to be enqueued. Stays where it is until it has run.
+class task {
+public:
+    explicit task(std::function<void()> f) : function_(std::move(f)) {}
+    task(const task&) = delete;
+    task& operator=(const task&) = delete;
+
+    coaccel::bound_op& op() { return bound_; }
+
+private:
+    static const coaccel::op_info& description()
+    {
+        static const coaccel::op_info info = [] {
+            coaccel::op_info made;
+            made.name = "test.task";
+            made.id = coaccel::detail::user_op_id;
+            made.size = sizeof(coaccel::detail::user_op);
+            return made;
+        }();
+        return info;
+    }
+
+    static void call(void* self, const coaccel::bound_op&, coaccel::native_stream stream) noexcept
+    {
+        CHECK(stream.backend == "host");
+        static_cast<task*>(self)->function_();
+    }
+
+    std::function<void()> function_;
+    coaccel::detail::user_op data_{this, &call};
+    coaccel::bound_op bound_{.info = &description(), .op = &data_};
+};
+
+/// Counts notifications, and lets a test wait for one.
+class told {
+public:
+    coaccel::notification call()
+    {
+        return {[](void* self) noexcept { static_cast<told*>(self)->add(); }, this};
+    }
+
+    void wait_for(int n)
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return count_ >= n; });
+    }
+
+    int count()
+    {
+        const std::scoped_lock lock(mutex_);
+        return count_;
+    }
+
+private:
+    void add() noexcept
+    {
+        const std::scoped_lock lock(mutex_);
+        ++count_;
+        changed_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int count_ = 0;
+};
+
+inline coaccel::host_options host_with(coaccel::host_mode mode, int threads = 2)
+{
+    coaccel::host_options o;
+    o.mode = mode;
+    o.threads = threads;
+    return o;
+}
+
+inline constexpr coaccel::host_mode both_modes[] = {coaccel::host_mode::in_turn, coaccel::host_mode::pool};
+
+/// Waits for the backend to be dead and done.
+inline void wait_for_death(coaccel::host::backend& b)
+{
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!b.status() && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+    CHECK(b.status() == coaccel::errc::context_lost);
+}
+
+} // namespace test
+
+#endif

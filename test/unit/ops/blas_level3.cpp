@@ -1,0 +1,248 @@
+#include "support/dense.hpp"
+#include "support/device_fixture.hpp"
+
+#include <coaccel/ops/blas_level3.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+namespace {
+
+using namespace coaccel;
+using blas::transpose;
+using test::device_fixture;
+using test::engine;
+using test::expectation;
+
+struct shape {
+    std::size_t m, n, k;
+};
+
+constexpr shape shapes[] = {{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {33, 17, 45}, {1, 19, 3}, {19, 1, 9}, {5, 6, 1}};
+
+// Exact in every element type, so that the reference uses the same numbers.
+struct scale {
+    double alpha, beta;
+};
+
+constexpr scale scales[] = {{1, 0}, {-0.5, 0}, {1, 1}, {2, -0.25}, {0, 1}, {0, 0}, {0, 2}};
+
+constexpr transpose ways[] = {transpose::no, transpose::yes};
+
+template <class T>
+expectation product(const test::matrix<T>& a, transpose ta, const test::matrix<T>& b, transpose tb,
+                    const test::matrix<T>& c, const scale& s, std::size_t k, std::size_t i, std::size_t j)
+{
+    expectation e;
+    if (s.beta != 0)
+        e.add(s.beta * c.at(i, j));
+    for (std::size_t p = 0; p < k; ++p)
+        e.add(s.alpha * (ta == transpose::no ? a.at(i, p) : a.at(p, i)) *
+              (tb == transpose::no ? b.at(p, j) : b.at(j, p)));
+    return e;
+}
+
+template <class T>
+test::matrix<T> operand(std::size_t rows, std::size_t cols, transpose t, std::size_t extra, engine& random)
+{
+    return t == transpose::no ? test::matrix<T>(rows, cols, extra, random) : test::matrix<T>(cols, rows, extra, random);
+}
+
+/// Several matrices in one allocation, a stride apart.
+template <class T>
+std::vector<T> joined(const std::vector<test::matrix<T>>& all, std::size_t stride)
+{
+    std::vector<T> data((all.size() - 1) * stride + all.front().data.size(), test::poison<T>());
+    for (std::size_t i = 0; i < all.size(); ++i)
+        std::copy(all[i].data.begin() + test::margin, all[i].data.end() - test::margin,
+                  data.begin() + static_cast<std::ptrdiff_t>(test::margin + i * stride));
+    return data;
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("blas level 3");
+
+TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T, float, double, half, bfloat16)
+{
+    const auto seed = test::fresh_seed();
+    CAPTURE(seed);
+    engine random(seed);
+    for (const auto mode : test::host_modes) {
+        device_fixture f(mode);
+        for (const auto& [m, n, k] : shapes)
+            for (const auto ta : ways)
+                for (const auto tb : ways)
+                    for (const std::size_t extra : {0, 3})
+                        for (const auto& s : scales) {
+                            CAPTURE(m);
+                            CAPTURE(n);
+                            CAPTURE(k);
+                            CAPTURE(ta);
+                            CAPTURE(tb);
+                            CAPTURE(extra);
+                            CAPTURE(s.alpha);
+                            CAPTURE(s.beta);
+                            const auto a = operand<T>(m, k, ta, extra, random);
+                            const auto b = operand<T>(k, n, tb, extra, random);
+                            // With beta zero C holds poison, which must not spread.
+                            const auto c = s.beta == 0 ? test::matrix<T>(m, n, extra)
+                                                       : test::matrix<T>(m, n, extra, random);
+                            const auto da = f.upload(a.data);
+                            const auto db = f.upload(b.data);
+                            const auto dc = f.upload(c.data);
+                            REQUIRE(f.exec(blas::gemm<T>{.a = a.in(da),
+                                                         .b = b.in(db),
+                                                         .c = c.in(dc),
+                                                         .m = m,
+                                                         .n = n,
+                                                         .k = k,
+                                                         .alpha = blas::scalar<T>(s.alpha),
+                                                         .beta = blas::scalar<T>(s.beta),
+                                                         .trans_a = ta,
+                                                         .trans_b = tb,
+                                                         .lda = a.ld_field(),
+                                                         .ldb = b.ld_field(),
+                                                         .ldc = c.ld_field()}));
+                            CHECK(c.difference(f.download(dc), k + 1, [&](std::size_t i, std::size_t j) {
+                                return product(a, ta, b, tb, c, s, k, i, j);
+                            }) == "");
+                        }
+    }
+}
+
+TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, float, double, half, bfloat16)
+{
+    struct row {
+        const char* name;
+        std::size_t batch;
+        bool one_a;
+        bool one_b;
+        std::size_t gap;
+    };
+    constexpr row rows[] = {
+        {"one", 1, false, false, 0},         {"several", 4, false, false, 0}, {"several with gaps", 3, false, false, 5},
+        {"one A for all", 3, true, false, 2}, {"one B for all", 3, false, true, 0}, {"one of both", 2, true, true, 1},
+    };
+    const auto seed = test::fresh_seed();
+    CAPTURE(seed);
+    engine random(seed);
+    const std::size_t m = 7, n = 5, k = 9;
+    for (const auto mode : test::host_modes) {
+        device_fixture f(mode);
+        for (const auto& r : rows)
+            for (const auto ta : ways)
+                for (const auto tb : ways)
+                    for (const auto& s : scales) {
+                        CAPTURE(r.name);
+                        CAPTURE(ta);
+                        CAPTURE(tb);
+                        CAPTURE(s.alpha);
+                        CAPTURE(s.beta);
+                        const std::size_t extra = r.gap % 3;
+                        std::vector<test::matrix<T>> a, b, c;
+                        for (std::size_t i = 0; i < r.batch; ++i) {
+                            if (i == 0 || !r.one_a)
+                                a.push_back(operand<T>(m, k, ta, extra, random));
+                            if (i == 0 || !r.one_b)
+                                b.push_back(operand<T>(k, n, tb, extra, random));
+                            c.push_back(s.beta == 0 ? test::matrix<T>(m, n, extra)
+                                                    : test::matrix<T>(m, n, extra, random));
+                        }
+                        const std::size_t stride_a = r.one_a ? 0 : a[0].extent + r.gap;
+                        const std::size_t stride_b = r.one_b ? 0 : b[0].extent + r.gap;
+                        const std::size_t stride_c = c[0].extent + r.gap;
+                        const auto host_c = joined(c, stride_c);
+                        const auto da = f.upload(joined(a, stride_a));
+                        const auto db = f.upload(joined(b, stride_b));
+                        const auto dc = f.upload(host_c);
+                        REQUIRE(f.exec(blas::gemm_strided_batched<T>{
+                            .a = da.subspan(test::margin, da.size() - 2 * test::margin),
+                            .b = db.subspan(test::margin, db.size() - 2 * test::margin),
+                            .c = dc.subspan(test::margin, dc.size() - 2 * test::margin),
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .batch = r.batch,
+                            .stride_a = stride_a,
+                            .stride_b = stride_b,
+                            .stride_c = stride_c,
+                            .alpha = blas::scalar<T>(s.alpha),
+                            .beta = blas::scalar<T>(s.beta),
+                            .trans_a = ta,
+                            .trans_b = tb,
+                            .lda = a[0].ld_field(),
+                            .ldb = b[0].ld_field(),
+                            .ldc = c[0].ld_field()}));
+                        auto got = f.download(dc);
+                        for (std::size_t i = 0; i < r.batch; ++i) {
+                            const auto first = got.begin() + static_cast<std::ptrdiff_t>(i * stride_c);
+                            std::vector<T> part(first, first + static_cast<std::ptrdiff_t>(c[i].data.size()));
+                            // The margins belong to the neighbours; what lies between them is looked at below.
+                            std::fill_n(part.begin(), test::margin, test::poison<T>());
+                            std::fill_n(part.rbegin(), test::margin, test::poison<T>());
+                            CHECK(c[i].difference(part, k + 1, [&](std::size_t row, std::size_t col) {
+                                return product(a[r.one_a ? 0 : i], ta, b[r.one_b ? 0 : i], tb, c[i], s, k, row, col);
+                            }) == "");
+                            for (std::size_t g = 0; g < r.gap && i + 1 < r.batch; ++g)
+                                CHECK(test::same_bits(got[test::margin + i * stride_c + c[i].extent + g],
+                                                      test::poison<T>()));
+                        }
+                    }
+    }
+}
+
+TEST_CASE_TEMPLATE("16-bit elements accumulate in f32", T, half, bfloat16)
+{
+    // Added up in T, the sum would stand still at the first power of two whose neighbour is two away.
+    constexpr std::size_t k = 4096;
+    for (const auto mode : test::host_modes) {
+        device_fixture f(mode);
+        const auto ones = f.upload(std::vector<T>(k, T(1.0F)));
+        const auto c = f.upload(std::vector<T>(1, T(0.0F)));
+        const auto also_ones = f.upload(std::vector<T>(k, T(1.0F)));
+        REQUIRE(f.exec(blas::gemm<T>{.a = ones, .b = also_ones, .c = c, .m = 1, .n = 1, .k = k}));
+        CHECK(float(f.download(c)[0]) == 4096.0F);
+        REQUIRE(f.exec(blas::gemm<T>{.a = ones, .b = also_ones, .c = c, .m = 1, .n = 1, .k = k, .alpha = 0x1p-13F}));
+        CHECK(float(f.download(c)[0]) == 0.5F);
+    }
+}
+
+TEST_CASE("a product too large for half is infinite")
+{
+    for (const auto mode : test::host_modes) {
+        device_fixture f(mode);
+        const auto a = f.upload(std::vector<half>{half(300.0F), half(-300.0F)});
+        const auto b = f.upload(std::vector<half>{half(300.0F)});
+        const auto c = f.upload(std::vector<half>(2, half(0.0F)));
+        REQUIRE(f.exec(blas::gemm<half>{.a = a, .b = b, .c = c, .m = 2, .n = 1, .k = 1}));
+        CHECK(float(f.download(c)[0]) == std::numeric_limits<float>::infinity());
+        CHECK(float(f.download(c)[1]) == -std::numeric_limits<float>::infinity());
+        REQUIRE(f.exec(blas::gemm<half>{.a = a, .b = b, .c = c, .m = 2, .n = 1, .k = 1, .alpha = 0.5F}));
+        CHECK(float(f.download(c)[0]) == 45000.0F - 8.0F);
+    }
+}
+
+TEST_CASE("two inputs may be one buffer, an output may not overlap any")
+{
+    for (const auto mode : test::host_modes) {
+        device_fixture f(mode);
+        const auto v = f.upload(std::vector<double>(64, 1));
+        const auto w = f.upload(std::vector<double>(64, 1));
+        using gemm = blas::gemm<double>;
+        using batched = blas::gemm_strided_batched<double>;
+        CHECK(f.error_of(gemm{.a = v, .b = v, .c = w, .m = 8, .n = 8, .k = 8}) == error_code());
+        CHECK(f.download(w) == std::vector<double>(64, 8));
+        CHECK(f.error_of(gemm{.a = v, .b = w, .c = v, .m = 8, .n = 8, .k = 8}) == errc::overlap);
+        CHECK(f.error_of(gemm{.a = w, .b = v, .c = v, .m = 8, .n = 8, .k = 8}) == errc::overlap);
+        const auto a = v.subspan(0, 16), b = v.subspan(16, 16), c = v.subspan(32, 16), last_of_b = v.subspan(31, 16);
+        CHECK(f.error_of(gemm{.a = a, .b = b, .c = c, .m = 4, .n = 4, .k = 4}) == error_code());
+        CHECK(f.error_of(gemm{.a = a, .b = b, .c = last_of_b, .m = 4, .n = 4, .k = 4}) == errc::overlap);
+        CHECK(f.error_of(batched{.a = a, .b = b, .c = last_of_b, .m = 2, .n = 2, .k = 2, .batch = 1}) == errc::overlap);
+        CHECK(f.error_of(
+                  batched{.a = a, .b = b, .c = c, .m = 2, .n = 2, .k = 2, .batch = 4, .stride_c = 4}) == error_code());
+    }
+}
+
+TEST_SUITE_END();
