@@ -74,7 +74,8 @@ asio::awaitable<bool> signal(ca::device gpu, ca::ref<float> x)
     //]
     // What is asked of the device later is answered later.
     const auto later = co_await gpu.async_exec(op);
-    co_return stats&& expect("signal", outcome, asio::error::operation_aborted);
+    const bool aborted = expect("signal", outcome, asio::error::operation_aborted);
+    co_return later.has_value() && aborted;
 }
 
 // Everything the device has accepted so far.

@@ -2,8 +2,8 @@
 #define COACCEL_LIB_ACTOR_SUPERVISOR_STATE_HPP
 
 #include <coaccel/actor/child.hpp>
-#include <coaccel/actor/detail/pending.hpp>
-#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/detail/pending.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/actor/supervision.hpp>
 

@@ -265,9 +265,27 @@ private:
         progressed_ = true;
     }
 
+    // An op that waited for another on a second lane must not be seen to end before it. The other has
+    // passed by then, but perhaps after its lane was looked at; so every lane is looked at once more.
     bool sweep()
     {
-        bool any = false;
+        std::size_t busy_lanes = 0;
+        for (auto& l : lanes_)
+            busy_lanes += !l->flights.empty();
+        look();
+        if (busy_lanes > 1 && !landed_.empty()) {
+            look();
+            std::ranges::sort(landed_, {}, &request::sequence);
+        }
+        for (request* r : landed_)
+            events_.finished(*r, r->outcome);
+        const bool any = std::exchange(touched_, false);
+        landed_.clear();
+        return any;
+    }
+
+    void look()
+    {
         for (auto& l : lanes_) {
             const bool fired = l->fired.exchange(false, std::memory_order_acquire);
             l->armed &= !fired;
@@ -275,15 +293,13 @@ private:
                 auto where = backend_->query(end_of(*l, l->flights.front().ticket));
                 if (!where) {
                     failed(where.error());
-                    return any;
+                    return;
                 }
                 if (where.value() == progress::pending)
                     break;
                 land(*l);
-                any = true;
             }
         }
-        return any;
     }
 
     void land(lane& l)
@@ -291,13 +307,14 @@ private:
         const flight f = std::move(l.flights.front());
         l.flights.pop_front();
         --in_flight_;
+        touched_ = true;
         clock_.pass({l.id, f.ticket});
         if (!f.who)
             return;
         for (auto& o : f.who->ops)
             if (auto ec = backend_->finish(o); ec && !f.who->outcome)
                 f.who->outcome = ec;
-        events_.finished(*f.who, f.who->outcome);
+        landed_.push_back(f.who);
     }
 
     void arm(lane& l)
@@ -421,10 +438,12 @@ private:
     const std::uint64_t allocation_id_ = info_of<allocate_op>().id;
     std::vector<use> uses_;
     std::vector<retired_buffer> retiring_;
+    std::vector<request*> landed_;
     std::size_t in_flight_ = 0;
     clock::time_point next_look_ = clock::time_point::max();
     error_code why_;
     bool progressed_ = false;
+    bool touched_ = false;
     bool dying_ = false;
     bool dead_ = false;
 };

@@ -20,6 +20,9 @@ public:
     /// Takes a request in, or says why not. `open`: the device could start something now.
     error_code offer(request& r, bool open, time_point now) noexcept;
 
+    /// The request that has waited longest.
+    request* front() const noexcept { return static_cast<request*>(queue_.front()); }
+
     /// The next request that may start, counted as in flight from then on; nullptr when it must wait.
     request* next() noexcept;
     bool has_next() const noexcept { return front() != nullptr && fits(*front()); }
@@ -51,7 +54,6 @@ private:
         request, boost::intrusive::member_hook<request, set_hook, &request::by_deadline>,
         boost::intrusive::compare<earlier>, boost::intrusive::constant_time_size<false>>;
 
-    request* front() const noexcept { return static_cast<request*>(queue_.front()); }
     bool fits(const request& r) const noexcept;
 
     queue_limits limits_;

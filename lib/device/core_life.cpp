@@ -2,6 +2,7 @@
 #include "device/core_nodes.hpp"
 
 #include <boost/asio/execution/context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/query.hpp>
 
 namespace coaccel::detail {
@@ -18,10 +19,12 @@ void device_core::follow(lifecycle::step step)
     }
 }
 
-// Capturing the device keeps it alive until the job is done, because a context reports to it.
+// Capturing the device keeps it alive until the job is done, because a context reports to it; the work
+// guard keeps the executor at work until the answer is there.
 void device_core::create_context()
 {
-    run_off_executor([self = shared_from_this(), generation = generation_count_ + 1] {
+    run_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor_),
+                      generation = generation_count_ + 1] {
         auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
         self->push(*new created_node(std::move(made)));
     });
@@ -50,6 +53,7 @@ void device_core::lost(error_code why) noexcept
 void device_core::on_lost(error_code why)
 {
     bury(std::move(context_));
+    releases_.clear();
     follow(life_.lost(why, now_, chance()));
 }
 
@@ -62,7 +66,8 @@ void device_core::bury(std::unique_ptr<context> dead)
 
 void device_core::close_context()
 {
-    run_off_executor([self = shared_from_this(), last = std::shared_ptr<context>(std::move(context_))]() mutable {
+    run_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor_),
+                      last = std::shared_ptr<context>(std::move(context_))]() mutable {
         auto node = std::make_unique<gone_node>();
         last->drop(node->dropped);
         last.reset();
@@ -87,6 +92,7 @@ void device_core::finish_stop()
         complete(*r, errc::device_stopped);
     while (pending* p = stopping_.pop_front())
         complete(static_cast<request&>(*p), {});
+    releases_.clear();
     publish();
     state_.close();
     generation_.close();

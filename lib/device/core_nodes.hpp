@@ -12,11 +12,8 @@
 namespace coaccel::detail {
 
 struct device_core::turn_function {
-    using allocator_type = block_allocator<void>;
-
     core_ptr core;
 
-    allocator_type get_allocator() const noexcept { return {}; }
     void operator()() { core->turn(); }
 };
 
@@ -62,6 +59,8 @@ struct device_core::release_node final : inbox_node, buffer_owner, std::enable_s
 
     core_ptr core;
     any_ref ref;
+    /// The last request that came before; the buffer is its until it has been started.
+    std::uint64_t after = 0;
     std::shared_ptr<release_node> self;
 };
 

@@ -13,6 +13,7 @@ constexpr int launches_per_turn = 256;
 void device_core::on_request(request& r)
 {
     r.arrived = now_;
+    r.sequence = ++arrivals_;
     r.epoch = epoch_;
     if (r.cancel_id != 0)
         cancellable_.insert(r);
@@ -79,6 +80,16 @@ void device_core::on_cancel_all()
         complete(*r, asio::error::operation_aborted);
 }
 
+// A release never overtakes the requests that were there before it.
+void device_core::release_due()
+{
+    const request* waiting = admission_.front();
+    while (!releases_.empty() && (!waiting || releases_.front()->after < waiting->sequence)) {
+        context_->release(releases_.front()->ref);
+        releases_.pop_front();
+    }
+}
+
 void device_core::expire()
 {
     while (request* r = admission_.expired(now_))
@@ -100,8 +111,16 @@ void device_core::finished(request& r, error_code ec) noexcept
     admission_.finished(r);
     if (!ec && (r.cancelled || r.epoch != epoch_))
         ec = asio::error::operation_aborted;
-    latencies_[r.ops.front().info].add(now_ - r.arrived);
+    latency_of(*r.ops.front().info).add(now_ - r.arrived);
     complete(r, ec);
+}
+
+latency_histogram& device_core::latency_of(const op_info& info)
+{
+    const auto found = latencies_.find(&info);
+    if (found != latencies_.end())
+        return *found->second;
+    return *latencies_.emplace(&info, std::make_unique<latency_histogram>()).first->second;
 }
 
 void device_core::complete(request& r, error_code ec) noexcept
@@ -131,7 +150,7 @@ void device_core::fill(device_stats& s) const
         s.live_buffers = context_->live_buffers();
     }
     for (const auto& [info, histogram] : latencies_)
-        s.latencies.push_back(histogram.summary(info->name));
+        s.latencies.push_back(histogram->summary(info->name));
 }
 
 } // namespace coaccel::detail

@@ -2,7 +2,7 @@
 
 #include "device/core_nodes.hpp"
 
-#include <boost/asio/post.hpp>
+#include <coaccel/detail/post_with.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -97,7 +97,7 @@ void device_core::wake() noexcept
 
 void device_core::schedule()
 {
-    asio::post(executor_, turn_function{shared_from_this()});
+    post_with(executor_, block_allocator<void>(), turn_function{shared_from_this()});
 }
 
 void device_core::turn()
@@ -118,6 +118,7 @@ void device_core::turn()
     next_turn next;
     if (context_) {
         launch();
+        release_due();
         now_ = clock::now();
         next = context_->turn(now_);
         if (lost_)
@@ -140,9 +141,11 @@ void device_core::handle(inbox_node& node)
     switch (node.what) {
     case inbox_node::kind::request: on_request(static_cast<request&>(node)); break;
     case inbox_node::kind::release: {
-        const auto n = std::move(static_cast<release_node&>(node).self);
-        if (context_)
-            context_->release(n->ref);
+        auto n = std::move(static_cast<release_node&>(node).self);
+        n->after = arrivals_;
+        if (releases_.full())
+            releases_.set_capacity(2 * releases_.capacity());
+        releases_.push_back(std::move(n));
         break;
     }
     case inbox_node::kind::cancel: {
@@ -228,6 +231,7 @@ void device_core::shutdown(pending_list& out) noexcept
     for (pending_list* list : {&starting_, &stopping_, &done_})
         while (pending* p = list->pop_front())
             out.push_back(*p);
+    releases_.clear();
     empty_inbox(out);
     if (self_)
         out.push_back(*self_.release());

@@ -7,12 +7,13 @@
 #include "device/latency.hpp"
 #include "device/lifecycle.hpp"
 
-#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/detail/control_requests.hpp>
 #include <coaccel/detail/device_access.hpp>
 
 #include <boost/asio/steady_timer.hpp>
+#include <boost/circular_buffer.hpp>
 #include <boost/intrusive/set.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -86,9 +87,11 @@ private:
     void run_off_executor(std::function<void()> job);
     double chance();
 
+    void release_due();
     void expire();
     void launch();
     void complete(request& r, error_code ec) noexcept;
+    latency_histogram& latency_of(const op_info& info);
     bool has_work() const noexcept { return !admission_.empty(); }
     void publish();
     void fill(device_stats& s) const;
@@ -127,12 +130,14 @@ private:
     std::optional<asio::steady_timer> timer_;
     clock::time_point timer_at_ = clock::time_point::max();
     std::uint64_t epoch_ = 0;
+    std::uint64_t arrivals_ = 0;
+    boost::circular_buffer<std::shared_ptr<release_node>> releases_{16};
     std::minstd_rand random_;
 
     generation generation_count_ = 0;
     std::uint64_t completed_ = 0;
     std::uint64_t failed_ = 0;
-    boost::unordered_flat_map<const op_info*, latency_histogram> latencies_;
+    boost::unordered_flat_map<const op_info*, std::unique_ptr<latency_histogram>> latencies_;
 
     device_status published_;
     watch_source<device_status> state_;

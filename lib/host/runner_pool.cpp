@@ -1,5 +1,6 @@
 #include "host/runner_pool.hpp"
 
+#include <chrono>
 #include <utility>
 
 namespace coaccel::host {
@@ -22,6 +23,7 @@ void runner_pool::schedule(stream_state& s)
     {
         const std::scoped_lock lock(mutex_);
         ready_[static_cast<std::size_t>(s.priority())].push_back(&s);
+        ready_count_.fetch_add(1, std::memory_order_relaxed);
         wake = sleeping_ > 0;
     }
     if (wake)
@@ -48,9 +50,22 @@ stream_state* runner_pool::take() noexcept
         // A device has a handful of streams, so the list is short.
         stream_state* first = ready_[p].front();
         ready_[p].erase(ready_[p].begin());
+        ready_count_.fetch_sub(1, std::memory_order_relaxed);
         return first;
     }
     return nullptr;
+}
+
+// Ops that follow each other closely should not each pay for a thread to be woken.
+bool runner_pool::linger() const noexcept
+{
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+    do {
+        for (int i = 0; i < 64; ++i)
+            if (ready_count_.load(std::memory_order_relaxed) != 0)
+                return true;
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
 }
 
 void runner_pool::loop()
@@ -63,6 +78,11 @@ void runner_pool::loop()
             lock.lock();
             continue;
         }
+        lock.unlock();
+        const bool more = linger();
+        lock.lock();
+        if (more || stopping_ || ready_count_.load(std::memory_order_relaxed) != 0)
+            continue;
         ++sleeping_;
         changed_.wait(lock);
         --sleeping_;

@@ -4,6 +4,7 @@
 #include "host/stream.hpp"
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -29,11 +30,13 @@ public:
 private:
     void loop();
     stream_state* take() noexcept;
+    bool linger() const noexcept;
 
     run_function run_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::array<std::vector<stream_state*>, priority_count> ready_;
+    std::atomic<std::size_t> ready_count_{0};
     std::size_t sleeping_ = 0;
     bool stopping_ = false;
     std::vector<std::thread> threads_;

@@ -100,8 +100,7 @@ struct vector {
     vector(std::size_t count, std::int64_t increment)
         : n(count), inc(increment), step(static_cast<std::size_t>(inc < 0 ? -inc : inc)), extent((n - 1) * step + 1),
           data(extent + 2 * margin, poison<T>())
-    {
-    }
+    {}
 
     vector(std::size_t count, std::int64_t increment, engine& random) : vector(count, increment)
     {
@@ -145,8 +144,7 @@ template <class T>
 struct matrix {
     matrix(std::size_t r, std::size_t c, std::size_t extra)
         : rows(r), cols(c), ld(r + extra), extent((c - 1) * ld + r), data(extent + 2 * margin, poison<T>())
-    {
-    }
+    {}
 
     matrix(std::size_t r, std::size_t c, std::size_t extra, engine& random) : matrix(r, c, extra)
     {
@@ -174,8 +172,8 @@ struct matrix {
                 const T value = got[place(i, j)];
                 is_element[place(i, j)] = true;
                 if (!close<T>(number(value), wanted(i, j), terms))
-                    return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " + std::to_string(number(value)) +
-                           ", not " + std::to_string(wanted(i, j).value);
+                    return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " +
+                           std::to_string(number(value)) + ", not " + std::to_string(wanted(i, j).value);
             }
         for (std::size_t p = 0; p < data.size(); ++p)
             if (!is_element[p] && !same_bits(got[p], data[p]))

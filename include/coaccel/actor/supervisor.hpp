@@ -2,7 +2,7 @@
 #define COACCEL_ACTOR_SUPERVISOR_HPP
 
 #include <coaccel/actor/child.hpp>
-#include <coaccel/actor/detail/pending_op.hpp>
+#include <coaccel/detail/pending_op.hpp>
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/core/as_result.hpp>
 #include <coaccel/core/result.hpp>

@@ -1,7 +1,7 @@
 #ifndef COACCEL_DETAIL_DEVICE_ACCESS_HPP
 #define COACCEL_DETAIL_DEVICE_ACCESS_HPP
 
-#include <coaccel/actor/detail/pending_op.hpp>
+#include <coaccel/detail/pending_op.hpp>
 #include <coaccel/core/buffer.hpp>
 #include <coaccel/detail/request.hpp>
 

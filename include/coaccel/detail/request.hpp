@@ -1,7 +1,7 @@
 #ifndef COACCEL_DETAIL_REQUEST_HPP
 #define COACCEL_DETAIL_REQUEST_HPP
 
-#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/detail/pending.hpp>
 #include <coaccel/core/exec_options.hpp>
 #include <coaccel/core/op.hpp>
 #include <coaccel/detail/inbox.hpp>
@@ -43,6 +43,8 @@ public:
     set_hook by_id;
     std::chrono::steady_clock::time_point arrived{};
     std::chrono::steady_clock::time_point launched{};
+    /// Counts the requests of a device in the order of their arrival.
+    std::uint64_t sequence = 0;
     /// Which device-wide cancellation came last before this request.
     std::uint64_t epoch = 0;
     error_code outcome;

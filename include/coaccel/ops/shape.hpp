@@ -62,8 +62,7 @@ inline error_code require(extent needed, std::uint64_t available) noexcept
 inline bool vectors_touch(const any_ref& x, std::int64_t incx, const any_ref& y, std::int64_t incy,
                           std::uint64_t n) noexcept
 {
-    if (n == 0 || x.device != y.device || x.slot != y.slot || x.version != y.version ||
-        x.generation != y.generation)
+    if (n == 0 || x.device != y.device || x.slot != y.slot || x.version != y.version || x.generation != y.generation)
         return false;
     const auto x_extent = vector_extent(n, incx);
     const auto y_extent = vector_extent(n, incy);

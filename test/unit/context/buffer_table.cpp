@@ -91,13 +91,13 @@ TEST_CASE_FIXTURE(fixture, "a wrong ref is told by its error")
 TEST_CASE_FIXTURE(fixture, "a retired buffer is handed over with its bytes and its log, once")
 {
     const auto ref = table.insert(memory[0], 5, dtype::c128);
-    table.log(ref.slot).note(access::write, {2, 9});
+    table.log(ref.slot).note(coaccel::access::write, {2, 9});
     const auto retired = table.retire(ref);
     REQUIRE(retired);
     CHECK(retired->memory == memory[0]);
     CHECK(retired->bytes == 80);
     frontier f;
-    retired->log.collect(access::read, f);
+    retired->log.collect(coaccel::access::read, f);
     REQUIRE(f.size() == 1);
     CHECK(f.front() == point{2, 9});
     CHECK(table.live() == 0);
@@ -109,9 +109,8 @@ TEST_CASE_FIXTURE(fixture, "a retired buffer is handed over with its bytes and i
 TEST_CASE_FIXTURE(fixture, "refs that do not name a live buffer retire nothing")
 {
     const auto ref = table.insert(memory[0], 4, dtype::f32);
-    for (const auto& wrong :
-         {any_ref{}, with(ref, &any_ref::device, 1u), with(ref, &any_ref::generation, 1u), with(ref, &any_ref::slot, 5u),
-          with(ref, &any_ref::version, ref.version + 1)})
+    for (const auto& wrong : {any_ref{}, with(ref, &any_ref::device, 1u), with(ref, &any_ref::generation, 1u),
+                              with(ref, &any_ref::slot, 5u), with(ref, &any_ref::version, ref.version + 1)})
         CHECK_FALSE(table.retire(wrong));
     CHECK(table.live() == 1);
     // A view is enough to give the whole back: it names the slot.
@@ -123,7 +122,7 @@ TEST_CASE_FIXTURE(fixture, "refs that do not name a live buffer retire nothing")
 TEST_CASE_FIXTURE(fixture, "a slot is used again with another version and an empty log")
 {
     const auto old = table.insert(memory[0], 4, dtype::f32);
-    table.log(old.slot).note(access::write, {1, 1});
+    table.log(old.slot).note(coaccel::access::write, {1, 1});
     REQUIRE(table.retire(old));
     const auto young = table.insert(memory[1], 8, dtype::f64);
     CHECK(young.slot == old.slot);
@@ -133,7 +132,7 @@ TEST_CASE_FIXTURE(fixture, "a slot is used again with another version and an emp
     CHECK_FALSE(table.retire(old));
     CHECK(table.live() == 1);
     frontier f;
-    table.log(young.slot).collect(access::write, f);
+    table.log(young.slot).collect(coaccel::access::write, f);
     CHECK(f.empty());
 }
 

@@ -53,11 +53,11 @@ TEST_CASE("adaptive polls for its budget after the last progress, then arms")
         action wanted;
     };
     const row rows[] = {
-        {0ns, true, true, action::poll},      {1ns, true, false, action::poll},   {99ns, true, false, action::poll},
-        {100ns, true, false, action::arm},    {500ns, true, false, action::arm},  {600ns, true, true, action::poll},
-        {699ns, true, false, action::poll},   {700ns, true, false, action::arm},  {800ns, false, true, action::idle},
-        {850ns, true, false, action::poll},   {900ns, true, false, action::arm},  {2000ns, false, false, action::idle},
-        {2001ns, true, false, action::arm},   {2002ns, true, true, action::poll},
+        {0ns, true, true, action::poll},    {1ns, true, false, action::poll},   {99ns, true, false, action::poll},
+        {100ns, true, false, action::arm},  {500ns, true, false, action::arm},  {600ns, true, true, action::poll},
+        {699ns, true, false, action::poll}, {700ns, true, false, action::arm},  {800ns, false, true, action::idle},
+        {850ns, true, false, action::poll}, {900ns, true, false, action::arm},  {2000ns, false, false, action::idle},
+        {2001ns, true, false, action::arm}, {2002ns, true, true, action::poll},
     };
     rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 100ns});
     for (const auto& c : rows) {

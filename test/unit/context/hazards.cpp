@@ -14,8 +14,10 @@ namespace {
 
 using namespace coaccel;
 using namespace coaccel::detail;
+// Not `access`: POSIX has a function of that name.
+using usage = coaccel::access;
 
-constexpr access modes[] = {access::read, access::write, access::read_write};
+constexpr usage modes[] = {usage::read, usage::write, usage::read_write};
 
 /// A frontier as lane -> ticket.
 std::map<lane_id, std::uint64_t> as_map(const frontier& f)
@@ -31,11 +33,11 @@ std::map<lane_id, std::uint64_t> as_map(const frontier& f)
 /// Remembers every access, and forgets none.
 struct full_history {
     struct entry {
-        access mode;
+        usage mode;
         point at;
     };
 
-    std::map<lane_id, std::uint64_t> waits_for(access mode) const
+    std::map<lane_id, std::uint64_t> waits_for(usage mode) const
     {
         std::map<lane_id, std::uint64_t> all;
         auto add = [&](point p) { all[p.lane] = std::max(all[p.lane], p.ticket); };
@@ -90,34 +92,34 @@ TEST_CASE("a buffer that was never used waits for nothing")
 TEST_CASE("readers wait for the last writer, writers for it and for the readers since")
 {
     access_log log;
-    auto waits = [&](access mode) {
+    auto waits = [&](usage mode) {
         frontier f;
         log.collect(mode, f);
         return as_map(f);
     };
     using expected = std::map<lane_id, std::uint64_t>;
-    log.note(access::write, {0, 1});
-    CHECK(waits(access::read) == expected{{0, 1}});
-    CHECK(waits(access::write) == expected{{0, 1}});
-    log.note(access::read, {1, 4});
-    log.note(access::read, {2, 9});
-    log.note(access::read, {1, 5});
-    CHECK(waits(access::read) == expected{{0, 1}});
-    CHECK(waits(access::write) == expected{{0, 1}, {1, 5}, {2, 9}});
-    CHECK(waits(access::read_write) == expected{{0, 1}, {1, 5}, {2, 9}});
-    log.note(access::read_write, {2, 10});
-    CHECK(waits(access::read) == expected{{2, 10}});
-    CHECK(waits(access::write) == expected{{2, 10}});
+    log.note(usage::write, {0, 1});
+    CHECK(waits(usage::read) == expected{{0, 1}});
+    CHECK(waits(usage::write) == expected{{0, 1}});
+    log.note(usage::read, {1, 4});
+    log.note(usage::read, {2, 9});
+    log.note(usage::read, {1, 5});
+    CHECK(waits(usage::read) == expected{{0, 1}});
+    CHECK(waits(usage::write) == expected{{0, 1}, {1, 5}, {2, 9}});
+    CHECK(waits(usage::read_write) == expected{{0, 1}, {1, 5}, {2, 9}});
+    log.note(usage::read_write, {2, 10});
+    CHECK(waits(usage::read) == expected{{2, 10}});
+    CHECK(waits(usage::write) == expected{{2, 10}});
 }
 
 TEST_CASE("collecting adds to what is there")
 {
     access_log log;
-    log.note(access::write, {0, 3});
+    log.note(usage::write, {0, 3});
     frontier f;
     advance(f, {0, 7});
     advance(f, {1, 1});
-    log.collect(access::read, f);
+    log.collect(usage::read, f);
     CHECK(as_map(f) == std::map<lane_id, std::uint64_t>{{0, 7}, {1, 1}});
 }
 
@@ -153,9 +155,9 @@ TEST_CASE("uses are the points that have not passed")
     for (int i = 0; i < 3; ++i)
         clock.add_lane();
     access_log log;
-    log.note(access::write, {0, 2});
-    log.note(access::read, {1, 1});
-    log.note(access::read, {2, 5});
+    log.note(usage::write, {0, 2});
+    log.note(usage::read, {1, 1});
+    log.note(usage::read, {2, 5});
     auto uses = [&] {
         frontier f;
         log.collect_uses(clock, f);
@@ -218,7 +220,7 @@ struct step {
 
 struct access_of {
     std::size_t buffer;
-    access mode;
+    usage mode;
 };
 
 } // namespace

@@ -95,25 +95,6 @@ TEST_CASE("it serves one wait after another, each notified once")
     CHECK(told.count() == 500);
 }
 
-TEST_CASE("it may be used again from where it notifies")
-{
-    struct chain {
-        sync_waiter waiter;
-        counter done;
-        int left = 100;
-
-        void next() noexcept
-        {
-            if (--left == 0)
-                return done.call().function(&done);
-            waiter.wait_for([] {}, {[](void* self) noexcept { static_cast<chain*>(self)->next(); }, this});
-        }
-    } c;
-    c.next();
-    c.done.wait_for(1);
-    CHECK(c.left == 0);
-}
-
 TEST_CASE("stop waits for what it blocks on")
 {
     counter told;

@@ -19,7 +19,8 @@ public:
     std::vector<any_ref> released;
 };
 
-constexpr any_ref raw{.device = 1, .generation = 2, .slot = 3, .version = 4, .offset = 0, .size = 10, .type = dtype::f64};
+constexpr any_ref raw{
+    .device = 1, .generation = 2, .slot = 3, .version = 4, .offset = 0, .size = 10, .type = dtype::f64};
 
 struct fixture {
     std::shared_ptr<fake_owner> owner = std::make_shared<fake_owner>();
@@ -33,7 +34,8 @@ static_assert(std::is_nothrow_default_constructible_v<buffer<float>>);
 static_assert(std::is_convertible_v<const buffer<float>&, ref<float>>);
 static_assert(!std::is_convertible_v<const buffer<float>&, ref<double>>);
 static_assert(std::is_convertible_v<const buffer<float>&, in<float>> && std::is_convertible_v<ref<float>, out<float>>);
-static_assert(!std::is_convertible_v<const buffer<float>&, in<double>> && !std::is_convertible_v<ref<half>, inout<float>>);
+static_assert(!std::is_convertible_v<const buffer<float>&, in<double>> &&
+              !std::is_convertible_v<ref<half>, inout<float>>);
 static_assert(!std::is_convertible_v<in<float>, out<float>>);
 static_assert(!std::is_convertible_v<buffer<float>, bool> && std::is_constructible_v<bool, buffer<float>>);
 

@@ -13,6 +13,8 @@
 namespace {
 
 using namespace coaccel;
+// Not `access`: POSIX has a function of that name.
+using usage = coaccel::access;
 
 template <class... Ts>
 struct all_ops {
@@ -141,7 +143,7 @@ struct row {
     std::size_t reply_size;
     bool may_overlap;
     std::vector<std::string> fields;
-    std::vector<std::pair<std::string, access>> operands;
+    std::vector<std::pair<std::string, usage>> operands;
 };
 
 } // namespace
@@ -151,29 +153,59 @@ TEST_SUITE_BEGIN("op");
 TEST_CASE("the description names what the op is made of")
 {
     const std::vector<std::string> xy = {"x", "y", "n", "incx", "incy"};
-    const auto r = access::read;
-    const auto w = access::write;
-    const auto rw = access::read_write;
+    const auto r = usage::read;
+    const auto w = usage::write;
+    const auto rw = usage::read_write;
     const std::vector<row> rows = {
-        {&info_of<blas::gemm<float>>(), "blas.gemm<f32>", library::blas, 0, false,
+        {&info_of<blas::gemm<float>>(),
+         "blas.gemm<f32>",
+         library::blas,
+         0,
+         false,
          {"a", "b", "c", "m", "n", "k", "alpha", "beta", "trans_a", "trans_b", "lda", "ldb", "ldc"},
          {{"a", r}, {"b", r}, {"c", rw}}},
-        {&info_of<blas::gemm<bfloat16>>(), "blas.gemm<bf16>", library::blas, 0, false,
+        {&info_of<blas::gemm<bfloat16>>(),
+         "blas.gemm<bf16>",
+         library::blas,
+         0,
+         false,
          {"a", "b", "c", "m", "n", "k", "alpha", "beta", "trans_a", "trans_b", "lda", "ldb", "ldc"},
          {{"a", r}, {"b", r}, {"c", rw}}},
-        {&info_of<blas::gemm_strided_batched<half>>(), "blas.gemm_strided_batched<f16>", library::blas, 0, false,
+        {&info_of<blas::gemm_strided_batched<half>>(),
+         "blas.gemm_strided_batched<f16>",
+         library::blas,
+         0,
+         false,
          {"a", "b", "c", "m", "n", "k", "batch", "stride_a", "stride_b", "stride_c", "alpha", "beta", "trans_a",
           "trans_b", "lda", "ldb", "ldc"},
          {{"a", r}, {"b", r}, {"c", rw}}},
-        {&info_of<blas::gemv<double>>(), "blas.gemv<f64>", library::blas, 0, false,
+        {&info_of<blas::gemv<double>>(),
+         "blas.gemv<f64>",
+         library::blas,
+         0,
+         false,
          {"a", "x", "y", "m", "n", "alpha", "beta", "trans", "lda", "incx", "incy"},
          {{"a", r}, {"x", r}, {"y", rw}}},
-        {&info_of<blas::ger<float>>(), "blas.ger<f32>", library::blas, 0, false,
+        {&info_of<blas::ger<float>>(),
+         "blas.ger<f32>",
+         library::blas,
+         0,
+         false,
          {"x", "y", "a", "m", "n", "alpha", "lda", "incx", "incy"},
          {{"x", r}, {"y", r}, {"a", rw}}},
-        {&info_of<blas::axpy<float>>(), "blas.axpy<f32>", library::blas, 0, true,
-         {"x", "y", "n", "alpha", "incx", "incy"}, {{"x", r}, {"y", rw}}},
-        {&info_of<blas::scal<float>>(), "blas.scal<f32>", library::blas, 0, false, {"x", "n", "alpha", "incx"},
+        {&info_of<blas::axpy<float>>(),
+         "blas.axpy<f32>",
+         library::blas,
+         0,
+         true,
+         {"x", "y", "n", "alpha", "incx", "incy"},
+         {{"x", r}, {"y", rw}}},
+        {&info_of<blas::scal<float>>(),
+         "blas.scal<f32>",
+         library::blas,
+         0,
+         false,
+         {"x", "n", "alpha", "incx"},
          {{"x", rw}}},
         {&info_of<blas::copy<double>>(), "blas.copy<f64>", library::blas, 0, true, xy, {{"x", r}, {"y", rw}}},
         {&info_of<blas::swap<double>>(), "blas.swap<f64>", library::blas, 0, true, xy, {{"x", rw}, {"y", rw}}},
@@ -181,16 +213,41 @@ TEST_CASE("the description names what the op is made of")
         {&info_of<blas::nrm2<float>>(), "blas.nrm2<f32>", library::blas, 4, false, {"x", "n", "incx"}, {{"x", r}}},
         {&info_of<blas::asum<float>>(), "blas.asum<f32>", library::blas, 4, false, {"x", "n", "incx"}, {{"x", r}}},
         {&info_of<blas::iamax<float>>(), "blas.iamax<f32>", library::blas, 8, false, {"x", "n", "incx"}, {{"x", r}}},
-        {&info_of<memory::fill<float8_e4m3>>(), "memory.fill<f8_e4m3>", library::memory, 0, false, {"dst", "value"},
+        {&info_of<memory::fill<float8_e4m3>>(),
+         "memory.fill<f8_e4m3>",
+         library::memory,
+         0,
+         false,
+         {"dst", "value"},
          {{"dst", w}}},
-        {&info_of<memory::copy<std::complex<double>>>(), "memory.copy<c128>", library::memory, 0, false,
-         {"src", "dst"}, {{"src", r}, {"dst", w}}},
-        {&info_of<detail::write_op<std::uint8_t>>(), "memory.write<u8>", library::memory, 0, false,
-         {"dst", "src", "count"}, {{"dst", w}}},
-        {&info_of<detail::read_op<std::uint8_t>>(), "memory.read<u8>", library::memory, 0, false,
-         {"src", "dst", "count"}, {{"src", r}}},
-        {&info_of<detail::allocate_op>(), "memory.allocate", library::memory, sizeof(any_ref), false,
-         {"count", "type"}, {}},
+        {&info_of<memory::copy<std::complex<double>>>(),
+         "memory.copy<c128>",
+         library::memory,
+         0,
+         false,
+         {"src", "dst"},
+         {{"src", r}, {"dst", w}}},
+        {&info_of<detail::write_op<std::uint8_t>>(),
+         "memory.write<u8>",
+         library::memory,
+         0,
+         false,
+         {"dst", "src", "count"},
+         {{"dst", w}}},
+        {&info_of<detail::read_op<std::uint8_t>>(),
+         "memory.read<u8>",
+         library::memory,
+         0,
+         false,
+         {"src", "dst", "count"},
+         {{"src", r}}},
+        {&info_of<detail::allocate_op>(),
+         "memory.allocate",
+         library::memory,
+         sizeof(any_ref),
+         false,
+         {"count", "type"},
+         {}},
     };
     for (const auto& c : rows) {
         CAPTURE(c.name);
@@ -202,7 +259,7 @@ TEST_CASE("the description names what the op is made of")
         for (const auto& f : c.info->fields)
             fields.emplace_back(f.name);
         CHECK(fields == c.fields);
-        std::vector<std::pair<std::string, access>> operands;
+        std::vector<std::pair<std::string, usage>> operands;
         for (const auto& f : c.info->operands)
             operands.emplace_back(f.name, f.mode);
         CHECK(operands == c.operands);
@@ -232,18 +289,19 @@ TEST_CASE("fields and operands carry their offset, size, kind and type")
     CHECK(info.operands[0].what == op_field::kind::operand);
     CHECK(info.operands[0].offset == offset(sample.last));
     CHECK(info.operands[0].size == sizeof(inout<half>));
-    CHECK(info.operands[0].mode == access::read_write);
+    CHECK(info.operands[0].mode == usage::read_write);
     CHECK(info.operands[0].type == dtype::f16);
     CHECK(info.operands[1].name == "first");
     CHECK(info.operands[1].offset == offset(sample.first));
-    CHECK(info.operands[1].mode == access::read);
+    CHECK(info.operands[1].mode == usage::read);
     CHECK(info.operands[1].type == dtype::f32);
 }
 
 TEST_CASE("the check of the op is reached without its type")
 {
     const untyped good;
-    const untyped bad{.number = 1};
+    untyped bad;
+    bad.number = 1;
     CHECK(info_of<untyped>().check(&good) == error_code());
     CHECK(info_of<untyped>().check(&bad) == errc::overlap);
 }

@@ -10,7 +10,8 @@ namespace {
 using namespace coaccel;
 
 constexpr auto huge = std::numeric_limits<std::size_t>::max();
-constexpr any_ref whole{.device = 3, .generation = 2, .slot = 7, .version = 5, .offset = 10, .size = 20, .type = dtype::f32};
+constexpr any_ref whole{
+    .device = 3, .generation = 2, .slot = 7, .version = 5, .offset = 10, .size = 20, .type = dtype::f32};
 
 static_assert(std::is_trivially_copyable_v<any_ref> && std::is_trivially_copyable_v<ref<float>>);
 static_assert(std::is_trivially_destructible_v<ref<double>> && std::is_nothrow_default_constructible_v<ref<double>>);
@@ -54,8 +55,12 @@ TEST_CASE("subspan narrows, and keeps everything else")
         std::uint64_t at;
     };
     constexpr row rows[] = {
-        {"all", 0, 20, 10}, {"front", 0, 3, 10}, {"middle", 5, 7, 15}, {"back", 19, 1, 29},
-        {"nothing in front", 0, 0, 10}, {"nothing at the end", 20, 0, 30},
+        {"all", 0, 20, 10},
+        {"front", 0, 3, 10},
+        {"middle", 5, 7, 15},
+        {"back", 19, 1, 29},
+        {"nothing in front", 0, 0, 10},
+        {"nothing at the end", 20, 0, 30},
     };
     for (const auto& c : rows) {
         CAPTURE(c.name);
@@ -78,8 +83,8 @@ TEST_CASE("subspan outside makes a ref that is refused, as do all made from it")
         std::size_t offset, count;
     };
     constexpr row rows[] = {
-        {"one too many", 0, 21},      {"one too far", 20, 1},       {"starts behind the end", 21, 0},
-        {"offset overflows", huge, 1}, {"count overflows", 1, huge}, {"their sum overflows", huge, huge},
+        {"one too many", 0, 21},          {"one too far", 20, 1},       {"starts behind the end", 21, 0},
+        {"offset overflows", huge, 1},    {"count overflows", 1, huge}, {"their sum overflows", huge, huge},
         {"sum wraps to inside", huge, 5},
     };
     for (const auto& c : rows) {

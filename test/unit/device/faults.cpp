@@ -44,7 +44,7 @@ TEST_CASE("a rebuild keeps the address: outstanding ops are lost, queued ones ru
         CAPTURE(static_cast<int>(how));
         armed a;
         a.options.context.completion = how;
-        a.options.queue.max_in_flight = 2;
+        a.options.queue.max_in_flight = 1;
         asio::io_context io;
         auto gpu = make_device(io, a.options);
         auto old = await(io, gpu.async_alloc<float>(4)).value();

@@ -1,5 +1,4 @@
 #include "support.hpp"
-
 #include "support/dense.hpp"
 
 #include <doctest/doctest.h>
@@ -14,7 +13,7 @@
 namespace {
 
 using namespace coaccel;
-using host::backend;
+using host_backend = coaccel::host::backend;
 using test::host_with;
 using test::task;
 
@@ -22,55 +21,51 @@ using test::task;
 /// waits ask for keeps them apart, so the thread sanitizer sees any that is missing.
 struct graph {
     struct node {
-        explicit node(std::function<void()> f) : work(std::move(f)) {}
+        void run()
+        {
+            value = expected();
+            ran = true;
+        }
 
-        task work;
-        std::vector<std::size_t> before;
+        std::uint64_t expected() const
+        {
+            std::uint64_t sum = 1;
+            for (const node* n : before)
+                sum += n->value;
+            return sum;
+        }
+
+        task work{[this] { run(); }};
+        std::vector<const node*> before;
         std::uint64_t value = 0;
         std::atomic<bool> ran{false};
-        backend::event end;
+        bool accepted = false;
+        host_backend::event end;
     };
 
-    graph(test::engine& random, backend& b, std::size_t stream_count, std::size_t op_count)
+    graph(test::engine& random, host_backend& b, std::size_t stream_count, std::size_t op_count)
     {
         for (std::size_t i = 0; i < stream_count; ++i)
             streams.push_back(b.make_stream(static_cast<priority>(random() % priority_count)).value());
-        std::vector<std::size_t> last(stream_count, ~std::size_t(0));
+        std::vector<node*> last(stream_count, nullptr);
         for (std::size_t i = 0; i < op_count; ++i) {
-            auto& n = nodes.emplace_back([this, i] { run(i); });
+            auto& n = nodes.emplace_back();
             const auto s = random() % stream_count;
-            if (last[s] != ~std::size_t(0))
+            if (last[s])
                 n.before.push_back(last[s]);
-            last[s] = i;
+            last[s] = &n;
             for (std::size_t w = i == 0 ? 0 : random() % 3; w > 0; --w) {
-                const auto other = random() % i;
-                n.before.push_back(other);
-                (void)b.wait(streams[s], nodes[other].end);
+                auto& other = nodes[random() % i];
+                n.before.push_back(&other);
+                (void)b.wait(streams[s], other.end);
             }
-            (void)b.enqueue(streams[s], n.work.op());
+            n.accepted = !b.enqueue(streams[s], n.work.op());
             (void)b.record(n.end, streams[s]);
         }
     }
 
-    void run(std::size_t i)
-    {
-        std::uint64_t sum = 1;
-        for (const auto before : nodes[i].before)
-            sum += nodes[before].value;
-        nodes[i].value = sum;
-        nodes[i].ran = true;
-    }
-
-    std::uint64_t expected(std::size_t i, std::vector<std::uint64_t>& known) const
-    {
-        std::uint64_t sum = 1;
-        for (const auto before : nodes[i].before)
-            sum += known[before];
-        return known[i] = sum;
-    }
-
     std::deque<node> nodes;
-    std::vector<backend::stream> streams;
+    std::vector<host_backend::stream> streams;
 };
 
 } // namespace
@@ -84,18 +79,14 @@ TEST_CASE("any graph of streams and waits runs in its order")
     test::engine random(seed);
     for (int round = 0; round < 30; ++round) {
         const auto mode = round % 5 == 0 ? host_mode::in_turn : host_mode::pool;
-        backend b(host_with(mode, 1 + round % 4));
+        host_backend b(host_with(mode, 1 + round % 4));
         graph g(random, b, 1 + random() % 6, 300);
         test::told told;
         CHECK(b.notify(g.nodes.back().end, told.call()) == error_code());
         for (auto& n : g.nodes)
             CHECK(b.synchronize(n.end) == error_code());
         told.wait_for(1);
-        std::vector<std::uint64_t> known(g.nodes.size());
-        bool right = true;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            right &= g.nodes[i].value == g.expected(i, known);
-        CHECK(right);
+        CHECK(std::ranges::all_of(g.nodes, [](const auto& n) { return n.value == n.expected(); }));
         CHECK(told.count() == 1);
         CHECK(b.status() == error_code());
     }
@@ -110,7 +101,7 @@ TEST_CASE("a fault anywhere in a graph stops what is behind it, and every waiter
         auto options = host_with(host_mode::pool, 1 + round % 3);
         const bool hang = round % 2 != 0;
         (hang ? options.faults.hang_at : options.faults.poison_at) = 1 + random() % 200;
-        auto b = std::make_unique<backend>(options);
+        auto b = std::make_unique<host_backend>(options);
         auto g = std::make_unique<graph>(random, *b, 1 + random() % 5, 200);
         std::deque<test::told> told;
         for (auto& n : g->nodes)
@@ -131,11 +122,11 @@ TEST_CASE("a fault anywhere in a graph stops what is behind it, and every waiter
         for (std::size_t i = 0; i < g->nodes.size(); ++i) {
             const int count = told[i].count();
             CHECK(count <= 1);
-            if (count == 1)
+            if (count == 1 && g->nodes[i].accepted)
                 CHECK(g->nodes[i].ran);
             if (g->nodes[i].ran)
-                for (const auto before : g->nodes[i].before)
-                    CHECK(g->nodes[before].ran);
+                for (const auto* before : g->nodes[i].before)
+                    CHECK(before->ran);
         }
         b.reset();
     }
@@ -143,10 +134,10 @@ TEST_CASE("a fault anywhere in a graph stops what is behind it, and every waiter
 
 TEST_CASE("threads that synchronise, query and ask for the status disturb nobody")
 {
-    backend b(host_with(host_mode::pool, 2));
+    host_backend b(host_with(host_mode::pool, 2));
     auto s = b.make_stream(priority::normal).value();
     std::deque<task> tasks;
-    std::deque<backend::event> events;
+    std::deque<host_backend::event> events;
     int sum = 0;
     for (int i = 0; i < 1000; ++i) {
         tasks.emplace_back([&sum] { ++sum; });

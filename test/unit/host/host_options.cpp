@@ -50,13 +50,37 @@ TEST_CASE("what is out of range, or would block the caller, is refused")
         {"absurd memory", changed([](o& h) { h.memory_limit = ~std::uint64_t(0); }), true},
         {"delay", changed([](o& h) { h.faults.delay = 1s; }), true},
         {"negative delay", changed([](o& h) { h.faults.delay = -1ns; }), false},
-        {"poison in turn", changed([](o& h) { h.mode = in_turn; h.faults.poison_at = 3; }), true},
-        {"delay in turn", changed([](o& h) { h.mode = in_turn; h.faults.delay = 1ns; }), false},
-        {"hang in turn", changed([](o& h) { h.mode = in_turn; h.faults.hang_at = 1; }), false},
+        {"poison in turn", changed([](o& h) {
+             h.mode = in_turn;
+             h.faults.poison_at = 3;
+         }),
+         true},
+        {"delay in turn", changed([](o& h) {
+             h.mode = in_turn;
+             h.faults.delay = 1ns;
+         }),
+         false},
+        {"hang in turn", changed([](o& h) {
+             h.mode = in_turn;
+             h.faults.hang_at = 1;
+         }),
+         false},
         {"injector", changed([](o& h) { h.injector = injector(1s, 5); }), true},
-        {"harmless injector in turn", changed([](o& h) { h.mode = in_turn; h.injector = injector(0s, 0); }), true},
-        {"injector that delays in turn", changed([](o& h) { h.mode = in_turn; h.injector = injector(1ns, 0); }), false},
-        {"injector that hangs in turn", changed([](o& h) { h.mode = in_turn; h.injector = injector(0s, 1); }), false},
+        {"harmless injector in turn", changed([](o& h) {
+             h.mode = in_turn;
+             h.injector = injector(0s, 0);
+         }),
+         true},
+        {"injector that delays in turn", changed([](o& h) {
+             h.mode = in_turn;
+             h.injector = injector(1ns, 0);
+         }),
+         false},
+        {"injector that hangs in turn", changed([](o& h) {
+             h.mode = in_turn;
+             h.injector = injector(0s, 1);
+         }),
+         false},
     };
     for (const auto& r : rows) {
         CAPTURE(r.name);

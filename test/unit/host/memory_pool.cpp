@@ -83,7 +83,8 @@ TEST_CASE("a failed allocation changes nothing")
 {
     memory_pool pool(2 * granule);
     void* a = pool.allocate(granule).value();
-    for (const std::size_t bytes : {2 * granule, 3 * granule, std::size_t(1) << 40, huge / 2, huge - granule, huge - 1, huge}) {
+    for (const std::size_t bytes :
+         {2 * granule, 3 * granule, std::size_t(1) << 40, huge / 2, huge - granule, huge - 1, huge}) {
         CAPTURE(bytes);
         CHECK(pool.allocate(bytes).error() == errc::out_of_memory);
         CHECK(pool.info().used == granule);

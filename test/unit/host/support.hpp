@@ -12,9 +12,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace test {
 
@@ -91,6 +93,36 @@ inline coaccel::host_options host_with(coaccel::host_mode mode, int threads = 2)
     o.threads = threads;
     return o;
 }
+
+inline coaccel::host_options host_with(coaccel::host_mode mode,
+                                       const std::shared_ptr<coaccel::fault_injector>& injector)
+{
+    auto o = host_with(mode);
+    o.injector = injector;
+    return o;
+}
+
+/// An event behind everything the stream has to do.
+inline coaccel::host::backend::event after(coaccel::host::backend& b, coaccel::host::backend::stream& s)
+{
+    coaccel::host::backend::event e;
+    CHECK(b.record(e, s) == coaccel::error_code());
+    return e;
+}
+
+/// Tasks that note the order they run in.
+struct journal {
+    std::unique_ptr<task> make(int mark)
+    {
+        return std::make_unique<task>([this, mark] {
+            const std::scoped_lock lock(mutex);
+            order.push_back(mark);
+        });
+    }
+
+    std::mutex mutex;
+    std::vector<int> order;
+};
 
 inline constexpr coaccel::host_mode both_modes[] = {coaccel::host_mode::in_turn, coaccel::host_mode::pool};
 

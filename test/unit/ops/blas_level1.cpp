@@ -82,8 +82,8 @@ TEST_CASE_TEMPLATE("axpy adds a multiple of x to y", T, float, double)
             CAPTURE(alpha);
             const auto dx = f.upload(x.data);
             const auto dy = f.upload(y.data);
-            REQUIRE(f.exec(blas::axpy<T>{
-                .x = x.in(dx), .y = y.in(dy), .n = x.n, .alpha = alpha, .incx = x.inc, .incy = y.inc}));
+            REQUIRE(f.exec(
+                blas::axpy<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .alpha = alpha, .incx = x.inc, .incy = y.inc}));
             CHECK(y.difference(f.download(dy), 2, [&](std::size_t i) {
                 expectation e;
                 e.add(y.at(i));
@@ -101,7 +101,8 @@ TEST_CASE_TEMPLATE("scal multiplies in place", T, float, double)
             CAPTURE(alpha);
             const auto dx = f.upload(x.data);
             REQUIRE(f.exec(blas::scal<T>{.x = x.in(dx), .n = x.n, .alpha = alpha, .incx = x.inc}));
-            CHECK(x.difference(f.download(dx), 1, [&](std::size_t i) { return just<T>(double(alpha) * x.at(i)); }) == "");
+            CHECK(x.difference(f.download(dx), 1, [&](std::size_t i) { return just<T>(double(alpha) * x.at(i)); }) ==
+                  "");
         }
     });
 }
@@ -251,14 +252,12 @@ TEST_CASE("rows of one matrix can be swapped, copied and added")
         device_fixture f(mode);
         const std::int64_t ld = 3;
         const auto a = f.upload(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9});
-        REQUIRE(f.exec(
-            blas::swap<float>{.x = a.subspan(0, 7), .y = a.subspan(2, 7), .n = 3, .incx = ld, .incy = ld}));
+        REQUIRE(f.exec(blas::swap<float>{.x = a.subspan(0, 7), .y = a.subspan(2, 7), .n = 3, .incx = ld, .incy = ld}));
         CHECK(f.download(a) == std::vector<float>{3, 2, 1, 6, 5, 4, 9, 8, 7});
-        REQUIRE(f.exec(
-            blas::copy<float>{.x = a.subspan(0, 7), .y = a.subspan(1, 7), .n = 3, .incx = ld, .incy = -ld}));
+        REQUIRE(f.exec(blas::copy<float>{.x = a.subspan(0, 7), .y = a.subspan(1, 7), .n = 3, .incx = ld, .incy = -ld}));
         CHECK(f.download(a) == std::vector<float>{3, 9, 1, 6, 6, 4, 9, 3, 7});
-        REQUIRE(f.exec(
-            blas::axpy<float>{.x = a.subspan(2, 7), .y = a.subspan(0, 7), .n = 3, .alpha = 10, .incx = ld, .incy = ld}));
+        REQUIRE(f.exec(blas::axpy<float>{
+            .x = a.subspan(2, 7), .y = a.subspan(0, 7), .n = 3, .alpha = 10, .incx = ld, .incy = ld}));
         CHECK(f.download(a) == std::vector<float>{13, 9, 1, 46, 6, 4, 79, 3, 7});
     }
 }

@@ -61,8 +61,8 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
                         const test::matrix<T> a(m, n, extra, random);
                         const test::vector<T> x(t ? m : n, inc.x, random);
                         // With beta zero y holds poison, which must not spread.
-                        const auto y = s.beta == 0 ? test::vector<T>(t ? n : m, inc.y)
-                                                   : test::vector<T>(t ? n : m, inc.y, random);
+                        const auto y =
+                            s.beta == 0 ? test::vector<T>(t ? n : m, inc.y) : test::vector<T>(t ? n : m, inc.y, random);
                         const auto da = f.upload(a.data);
                         const auto dx = f.upload(x.data);
                         const auto dy = f.upload(y.data);
@@ -178,8 +178,8 @@ TEST_CASE("a leading dimension beyond any memory is fine for one column")
             const auto y = f.upload(std::vector<float>{9, 9, 9});
             REQUIRE(f.exec(blas::gemv<float>{.a = a, .x = one, .y = y, .m = 3, .n = 1, .lda = ld}));
             CHECK(f.download(y) == std::vector<float>{2, 4, 6});
-            REQUIRE(f.exec(blas::gemv<float>{
-                .a = a, .x = y, .y = one, .m = 3, .n = 1, .trans = transpose::yes, .lda = ld}));
+            REQUIRE(f.exec(
+                blas::gemv<float>{.a = a, .x = y, .y = one, .m = 3, .n = 1, .trans = transpose::yes, .lda = ld}));
             CHECK(f.download(one) == std::vector<float>{28});
             REQUIRE(f.exec(blas::ger<float>{.x = y, .y = one, .a = a, .m = 3, .n = 1, .lda = ld}));
             CHECK(f.download(a) == std::vector<float>{57, 114, 171});

@@ -87,8 +87,8 @@ TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T
                             const auto a = operand<T>(m, k, ta, extra, random);
                             const auto b = operand<T>(k, n, tb, extra, random);
                             // With beta zero C holds poison, which must not spread.
-                            const auto c = s.beta == 0 ? test::matrix<T>(m, n, extra)
-                                                       : test::matrix<T>(m, n, extra, random);
+                            const auto c =
+                                s.beta == 0 ? test::matrix<T>(m, n, extra) : test::matrix<T>(m, n, extra, random);
                             const auto da = f.upload(a.data);
                             const auto db = f.upload(b.data);
                             const auto dc = f.upload(c.data);
@@ -122,8 +122,12 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
         std::size_t gap;
     };
     constexpr row rows[] = {
-        {"one", 1, false, false, 0},         {"several", 4, false, false, 0}, {"several with gaps", 3, false, false, 5},
-        {"one A for all", 3, true, false, 2}, {"one B for all", 3, false, true, 0}, {"one of both", 2, true, true, 1},
+        {"one", 1, false, false, 0},
+        {"several", 4, false, false, 0},
+        {"several with gaps", 3, false, false, 5},
+        {"one A for all", 3, true, false, 2},
+        {"one B for all", 3, false, true, 0},
+        {"one of both", 2, true, true, 1},
     };
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
@@ -157,24 +161,24 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
                         const auto da = f.upload(joined(a, stride_a));
                         const auto db = f.upload(joined(b, stride_b));
                         const auto dc = f.upload(host_c);
-                        REQUIRE(f.exec(blas::gemm_strided_batched<T>{
-                            .a = da.subspan(test::margin, da.size() - 2 * test::margin),
-                            .b = db.subspan(test::margin, db.size() - 2 * test::margin),
-                            .c = dc.subspan(test::margin, dc.size() - 2 * test::margin),
-                            .m = m,
-                            .n = n,
-                            .k = k,
-                            .batch = r.batch,
-                            .stride_a = stride_a,
-                            .stride_b = stride_b,
-                            .stride_c = stride_c,
-                            .alpha = blas::scalar<T>(s.alpha),
-                            .beta = blas::scalar<T>(s.beta),
-                            .trans_a = ta,
-                            .trans_b = tb,
-                            .lda = a[0].ld_field(),
-                            .ldb = b[0].ld_field(),
-                            .ldc = c[0].ld_field()}));
+                        REQUIRE(f.exec(
+                            blas::gemm_strided_batched<T>{.a = da.subspan(test::margin, da.size() - 2 * test::margin),
+                                                          .b = db.subspan(test::margin, db.size() - 2 * test::margin),
+                                                          .c = dc.subspan(test::margin, dc.size() - 2 * test::margin),
+                                                          .m = m,
+                                                          .n = n,
+                                                          .k = k,
+                                                          .batch = r.batch,
+                                                          .stride_a = stride_a,
+                                                          .stride_b = stride_b,
+                                                          .stride_c = stride_c,
+                                                          .alpha = blas::scalar<T>(s.alpha),
+                                                          .beta = blas::scalar<T>(s.beta),
+                                                          .trans_a = ta,
+                                                          .trans_b = tb,
+                                                          .lda = a[0].ld_field(),
+                                                          .ldb = b[0].ld_field(),
+                                                          .ldc = c[0].ld_field()}));
                         auto got = f.download(dc);
                         for (std::size_t i = 0; i < r.batch; ++i) {
                             const auto first = got.begin() + static_cast<std::ptrdiff_t>(i * stride_c);
@@ -240,8 +244,8 @@ TEST_CASE("two inputs may be one buffer, an output may not overlap any")
         CHECK(f.error_of(gemm{.a = a, .b = b, .c = c, .m = 4, .n = 4, .k = 4}) == error_code());
         CHECK(f.error_of(gemm{.a = a, .b = b, .c = last_of_b, .m = 4, .n = 4, .k = 4}) == errc::overlap);
         CHECK(f.error_of(batched{.a = a, .b = b, .c = last_of_b, .m = 2, .n = 2, .k = 2, .batch = 1}) == errc::overlap);
-        CHECK(f.error_of(
-                  batched{.a = a, .b = b, .c = c, .m = 2, .n = 2, .k = 2, .batch = 4, .stride_c = 4}) == error_code());
+        CHECK(f.error_of(batched{.a = a, .b = b, .c = c, .m = 2, .n = 2, .k = 2, .batch = 4, .stride_c = 4}) ==
+              error_code());
     }
 }
 

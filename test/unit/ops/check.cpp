@@ -154,13 +154,12 @@ TEST_CASE("vectors that are written may not touch another")
         {"one in common", axpy{.x = all.subspan(0, 32), .y = all.subspan(31, 32), .n = 32}.check(), errc::overlap},
         {"interleaved", axpy{.x = all.subspan(0, 63), .y = all.subspan(1, 63), .n = 32, .incx = 2, .incy = 2}.check(),
          fine},
-        {"interleaved, the same", axpy{.x = all.subspan(0, 61), .y = all.subspan(2, 61), .n = 31, .incx = 2, .incy = 2}
-                                      .check(),
-         errc::overlap},
+        {"interleaved, the same",
+         axpy{.x = all.subspan(0, 61), .y = all.subspan(2, 61), .n = 31, .incx = 2, .incy = 2}.check(), errc::overlap},
         {"the unused tails overlap", axpy{.x = all, .y = all.subspan(8, 56), .n = 8}.check(), fine},
         {"dot reads only", blas::dot<float>{.x = all, .y = all, .n = 64}.check(), fine},
-        {"one place, least increment",
-         axpy{.x = all, .y = all, .n = 1, .incx = 1, .incy = least}.check(), errc::overlap},
+        {"one place, least increment", axpy{.x = all, .y = all, .n = 1, .incx = 1, .incy = least}.check(),
+         errc::overlap},
     });
 }
 
@@ -175,18 +174,36 @@ TEST_CASE("gemv")
         {"lda too small", spoilt(gemv(), [](op& o) { o.lda = 2; }), errc::leading_dimension},
         {"lda right", spoilt(gemv(), [](op& o) { o.lda = 3; }), fine},
         {"lda too large", spoilt(gemv(), [](op& o) { o.lda = 4; }), errc::out_of_bounds},
-        {"lda larger, in a larger buffer", spoilt(gemv(), [](op& o) { o.lda = 4; o.a = elements(15, 0); }), fine},
+        {"lda larger, in a larger buffer",
+         spoilt(gemv(),
+                [](op& o) {
+                    o.lda = 4;
+                    o.a = elements(15, 0);
+                }),
+         fine},
         {"A too short", spoilt(gemv(), [](op& o) { o.a = elements(11, 0); }), errc::out_of_bounds},
         {"x too short", spoilt(gemv(), [](op& o) { o.x = elements(3, 1); }), errc::out_of_bounds},
         {"y too short", spoilt(gemv(), [](op& o) { o.y = elements(2, 2); }), errc::out_of_bounds},
         {"x does not move", spoilt(gemv(), [](op& o) { o.incx = 0; }), errc::invalid_argument},
         {"y does not move", spoilt(gemv(), [](op& o) { o.incy = 0; }), errc::invalid_argument},
         {"transposed, x and y too short", spoilt(gemv(), [](op& o) { o.trans = transpose::yes; }), errc::out_of_bounds},
-        {"transposed", spoilt(gemv(), [](op& o) { o.trans = transpose::yes; std::swap(o.x.raw, o.y.raw); }), fine},
+        {"transposed",
+         spoilt(gemv(),
+                [](op& o) {
+                    o.trans = transpose::yes;
+                    std::swap(o.x.raw, o.y.raw);
+                }),
+         fine},
         {"m * n overflows", spoilt(gemv(), [](op& o) { o.m = o.n = std::uint64_t(1) << 32; }), errc::size_overflow},
         {"lda overflows", spoilt(gemv(), [](op& o) { o.lda = huge; }), errc::size_overflow},
         {"x overflows", spoilt(gemv(), [](op& o) { o.incx = least; }), errc::size_overflow},
-        {"y overflows", spoilt(gemv(), [](op& o) { o.incy = most; o.m = 3; }), errc::out_of_bounds},
+        {"y overflows",
+         spoilt(gemv(),
+                [](op& o) {
+                    o.incy = most;
+                    o.m = 3;
+                }),
+         errc::out_of_bounds},
     });
 }
 
@@ -218,10 +235,20 @@ TEST_CASE("gemm")
         {"trans_a is neither", spoilt(gemm(), [](op& o) { o.trans_a = neither; }), errc::invalid_argument},
         {"trans_b is neither", spoilt(gemm(), [](op& o) { o.trans_b = neither; }), errc::invalid_argument},
         {"lda too small", spoilt(gemm(), [](op& o) { o.lda = 2; }), errc::leading_dimension},
-        {"lda too small, transposed", spoilt(gemm(), [](op& o) { o.trans_a = transpose::yes; o.lda = 3; }),
+        {"lda too small, transposed",
+         spoilt(gemm(),
+                [](op& o) {
+                    o.trans_a = transpose::yes;
+                    o.lda = 3;
+                }),
          errc::leading_dimension},
         {"ldb too small", spoilt(gemm(), [](op& o) { o.ldb = 3; }), errc::leading_dimension},
-        {"ldb too small, transposed", spoilt(gemm(), [](op& o) { o.trans_b = transpose::yes; o.ldb = 4; }),
+        {"ldb too small, transposed",
+         spoilt(gemm(),
+                [](op& o) {
+                    o.trans_b = transpose::yes;
+                    o.ldb = 4;
+                }),
          errc::leading_dimension},
         {"ldc too small", spoilt(gemm(), [](op& o) { o.ldc = 2; }), errc::leading_dimension},
         {"transposed, packed", spoilt(gemm(), [](op& o) { o.trans_a = o.trans_b = transpose::yes; }), fine},
@@ -229,7 +256,13 @@ TEST_CASE("gemm")
         {"B too short", spoilt(gemm(), [](op& o) { o.b = elements(19, 1); }), errc::out_of_bounds},
         {"C too short", spoilt(gemm(), [](op& o) { o.c = elements(14, 2); }), errc::out_of_bounds},
         {"C too short for ldc", spoilt(gemm(), [](op& o) { o.ldc = 4; }), errc::out_of_bounds},
-        {"the last column need not be padded", spoilt(gemm(), [](op& o) { o.ldc = 4; o.c = elements(19, 2); }), fine},
+        {"the last column need not be padded",
+         spoilt(gemm(),
+                [](op& o) {
+                    o.ldc = 4;
+                    o.c = elements(19, 2);
+                }),
+         fine},
         {"m * n overflows", spoilt(gemm(), [](op& o) { o.m = o.n = std::uint64_t(1) << 32; }), errc::size_overflow},
         {"m * n * k overflows", spoilt(gemm(), [](op& o) { o.m = o.n = o.k = std::uint64_t(1) << 22; }),
          errc::size_overflow},
@@ -237,7 +270,14 @@ TEST_CASE("gemm")
          errc::out_of_bounds},
         {"lda overflows", spoilt(gemm(), [](op& o) { o.lda = huge; }), errc::size_overflow},
         {"ldc overflows", spoilt(gemm(), [](op& o) { o.ldc = huge / 3; }), errc::size_overflow},
-        {"absurd", spoilt(gemm(), [](op& o) { o.m = huge; o.n = 1; o.k = 1; }), errc::out_of_bounds},
+        {"absurd",
+         spoilt(gemm(),
+                [](op& o) {
+                    o.m = huge;
+                    o.n = 1;
+                    o.k = 1;
+                }),
+         errc::out_of_bounds},
         {"all absurd", spoilt(gemm(), [](op& o) { o.m = o.n = o.k = huge; }), errc::size_overflow},
         {"nothing set", blas::gemm<double>{}.check(), errc::invalid_argument},
     });
@@ -252,10 +292,28 @@ TEST_CASE("gemm_strided_batched")
         {"k zero", spoilt(batched(), [](op& o) { o.k = 0; }), errc::invalid_argument},
         {"trans_a is neither", spoilt(batched(), [](op& o) { o.trans_a = neither; }), errc::invalid_argument},
         {"trans_b is neither", spoilt(batched(), [](op& o) { o.trans_b = neither; }), errc::invalid_argument},
-        {"one A", spoilt(batched(), [](op& o) { o.stride_a = 0; o.a = elements(12, 0); }), fine},
-        {"one B", spoilt(batched(), [](op& o) { o.stride_b = 0; o.b = elements(20, 1); }), fine},
+        {"one A",
+         spoilt(batched(),
+                [](op& o) {
+                    o.stride_a = 0;
+                    o.a = elements(12, 0);
+                }),
+         fine},
+        {"one B",
+         spoilt(batched(),
+                [](op& o) {
+                    o.stride_b = 0;
+                    o.b = elements(20, 1);
+                }),
+         fine},
         {"one C", spoilt(batched(), [](op& o) { o.stride_c = 0; }), errc::leading_dimension},
-        {"one C, one product", spoilt(batched(), [](op& o) { o.stride_c = 0; o.batch = 1; }), fine},
+        {"one C, one product",
+         spoilt(batched(),
+                [](op& o) {
+                    o.stride_c = 0;
+                    o.batch = 1;
+                }),
+         fine},
         {"C's matrices overlap by one", spoilt(batched(), [](op& o) { o.stride_c = 14; }), errc::leading_dimension},
         {"A's matrices overlap", spoilt(batched(), [](op& o) { o.stride_a = 1; }), fine},
         {"lda too small", spoilt(batched(), [](op& o) { o.lda = 2; }), errc::leading_dimension},
@@ -302,7 +360,8 @@ TEST_CASE("extents are exact up to the last that fits")
     static_assert(*vector_extent(2, least) == (std::uint64_t(1) << 63) + 1 && !vector_extent(3, least));
     static_assert(*matrix_extent(0, 3, 9) == 0 && *matrix_extent(3, 0, 9) == 0);
     static_assert(*matrix_extent(3, 4, 5) == 18 && *matrix_extent(huge, 1, huge) == huge);
-    static_assert(!matrix_extent(1, 3, huge) && !matrix_extent(2, 2, huge - 1) && *matrix_extent(1, 2, huge - 1) == huge);
+    static_assert(!matrix_extent(1, 3, huge) && !matrix_extent(2, 2, huge - 1) &&
+                  *matrix_extent(1, 2, huge - 1) == huge);
     CHECK(detail::require(std::nullopt, huge) == errc::size_overflow);
     CHECK(detail::require(huge, huge) == error_code());
     CHECK(detail::require(1, 0) == errc::out_of_bounds);

@@ -2,7 +2,7 @@
 #define COACCEL_ACTOR_DETAIL_MAILBOX_OPS_HPP
 
 #include <coaccel/actor/detail/mailbox_state.hpp>
-#include <coaccel/actor/detail/pending_op.hpp>
+#include <coaccel/detail/pending_op.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -1,8 +1,8 @@
 #ifndef COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
 
-#include <coaccel/actor/detail/pending.hpp>
-#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/detail/pending.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>

@@ -1,9 +1,9 @@
 #ifndef COACCEL_ACTOR_DETAIL_WATCH_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_WATCH_STATE_HPP
 
-#include <coaccel/actor/detail/pending.hpp>
-#include <coaccel/actor/detail/pending_op.hpp>
-#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/detail/pending.hpp>
+#include <coaccel/detail/pending_op.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>

@@ -1,7 +1,7 @@
-#ifndef COACCEL_ACTOR_DETAIL_SHUTDOWN_HOOK_HPP
-#define COACCEL_ACTOR_DETAIL_SHUTDOWN_HOOK_HPP
+#ifndef COACCEL_DETAIL_SHUTDOWN_HOOK_HPP
+#define COACCEL_DETAIL_SHUTDOWN_HOOK_HPP
 
-#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/detail/pending.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 

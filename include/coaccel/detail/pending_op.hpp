@@ -1,21 +1,18 @@
-#ifndef COACCEL_ACTOR_DETAIL_PENDING_OP_HPP
-#define COACCEL_ACTOR_DETAIL_PENDING_OP_HPP
+#ifndef COACCEL_DETAIL_PENDING_OP_HPP
+#define COACCEL_DETAIL_PENDING_OP_HPP
 
-#include <coaccel/actor/detail/pending.hpp>
+#include <coaccel/detail/block_pool.hpp>
+#include <coaccel/detail/pending.hpp>
+#include <coaccel/detail/post_with.hpp>
 
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_type.hpp>
-#include <boost/asio/execution/allocator.hpp>
 #include <boost/asio/execution/blocking.hpp>
-#include <boost/asio/execution/relationship.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/recycling_allocator.hpp>
-#include <boost/asio/require.hpp>
 
 #include <memory>
 #include <tuple>
@@ -31,7 +28,7 @@ namespace coaccel::detail {
 template <class Base, class Handler, class Executor>
 class pending_op final : public Base {
     using handler_executor = asio::associated_executor_t<Handler, Executor>;
-    using base_allocator = asio::associated_allocator_t<Handler, asio::recycling_allocator<void>>;
+    using base_allocator = asio::associated_allocator_t<Handler, block_allocator<void>>;
     using allocator_type = typename std::allocator_traits<base_allocator>::template rebind_alloc<pending_op>;
     using traits = std::allocator_traits<allocator_type>;
 
@@ -39,7 +36,7 @@ public:
     template <class... Args>
     static pending_op* create(Handler handler, const Executor& ex, Args&&... args)
     {
-        allocator_type alloc(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
+        allocator_type alloc(asio::get_associated_allocator(handler, block_allocator<void>()));
         deallocate_guard guard{alloc, traits::allocate(alloc, 1)};
         ::new (static_cast<void*>(guard.memory)) pending_op(std::move(handler), ex, std::forward<Args>(args)...);
         return std::exchange(guard.memory, nullptr);
@@ -57,12 +54,10 @@ public:
     void post() override
     {
         auto ex = handler_work_.get_executor();
-        auto alloc = asio::get_associated_allocator(handler_, asio::recycling_allocator<void>());
+        auto alloc = asio::get_associated_allocator(handler_, block_allocator<void>());
         resumption resume(this);
         if constexpr (asio::can_require<handler_executor, asio::execution::blocking_t::never_t>::value)
-            asio::prefer(asio::require(ex, asio::execution::blocking.never), asio::execution::relationship.fork,
-                         asio::execution::allocator(alloc))
-                .execute(std::move(resume));
+            post_with(ex, alloc, std::move(resume));
         else // a completion-only executor can but dispatch, so the first hop goes over the I/O executor
             asio::post(io_work_.get_executor(), asio::bind_executor(ex, std::move(resume)));
     }
@@ -125,7 +120,7 @@ private:
 
     void release_memory(const Handler& handler) noexcept
     {
-        allocator_type alloc(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
+        allocator_type alloc(asio::get_associated_allocator(handler, block_allocator<void>()));
         this->~pending_op();
         traits::deallocate(alloc, this, 1);
     }

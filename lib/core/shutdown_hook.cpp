@@ -1,4 +1,4 @@
-#include <coaccel/actor/detail/shutdown_hook.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>

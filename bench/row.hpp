@@ -1,0 +1,67 @@
+#ifndef COACCEL_BENCH_ROW_HPP
+#define COACCEL_BENCH_ROW_HPP
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace coaccel::bench {
+
+/// One line of the table: ours against theirs, measured side by side in this run.
+struct row {
+    std::string name;
+    double ratio;
+    double ours;
+    double theirs;
+    std::string unit;
+    std::string goal;
+    bool met;
+};
+
+inline double median(std::vector<double> values)
+{
+    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+    return values[values.size() / 2];
+}
+
+struct pair {
+    double ours;
+    double theirs;
+};
+
+/// Alternates the two, so that both see the same machine; the median of each.
+template <class Ours, class Theirs>
+pair side_by_side(int rounds, Ours ours, Theirs theirs)
+{
+    ours();
+    theirs();
+    std::vector<double> a;
+    std::vector<double> b;
+    for (int i = 0; i < rounds; ++i) {
+        a.push_back(ours());
+        b.push_back(theirs());
+    }
+    return {median(a), median(b)};
+}
+
+inline row at_most(std::string name, pair p, double goal, std::string unit, std::string goal_text)
+{
+    return {std::move(name), p.ours / p.theirs, p.ours, p.theirs, std::move(unit), std::move(goal_text),
+            p.ours <= goal * p.theirs};
+}
+
+inline row at_least(std::string name, pair p, double goal, std::string unit, std::string goal_text)
+{
+    return {std::move(name), p.ours / p.theirs, p.ours, p.theirs, std::move(unit), std::move(goal_text),
+            p.ours >= goal * p.theirs};
+}
+
+using rows = std::vector<row>;
+
+void mailbox_rows(rows& table);
+void exec_rows(rows& table);
+void gemm_rows(rows& table);
+
+} // namespace coaccel::bench
+
+#endif

@@ -1,0 +1,31 @@
+// A wrong model of `backend` is told which requirement it misses.
+// expect: backend_has_events
+// expect: b\.notify\(e, n\)
+#include <coaccel/core/backend.hpp>
+
+struct silent {
+    static constexpr std::string_view name = "silent";
+    struct options {};
+    struct stream {};
+    struct event {};
+
+    static coaccel::result<std::unique_ptr<silent>> create(const options&);
+    static bool creation_blocks(const options&);
+    coaccel::result<stream> make_stream(coaccel::priority);
+    coaccel::error_code record(event&, stream&);
+    coaccel::error_code wait(stream&, event&);
+    coaccel::result<coaccel::progress> query(event&);
+    coaccel::error_code synchronize(event&);
+    coaccel::result<void*> allocate(stream&, std::size_t);
+    void release(stream&, void*, std::size_t) noexcept;
+    void trim() noexcept;
+    coaccel::memory_info memory() const noexcept;
+    bool supports(const coaccel::op_info&) const noexcept;
+    coaccel::error_code enqueue(stream&, coaccel::bound_op&);
+    coaccel::error_code finish(coaccel::bound_op&) noexcept;
+    coaccel::error_code status() noexcept;
+    void abort() noexcept;
+    static coaccel::fault classify(const coaccel::error_code&) noexcept;
+};
+
+static_assert(coaccel::backend<silent>);

@@ -1,0 +1,8 @@
+// A buffer is moved, never copied.
+// expect: use of deleted function|call to implicitly-deleted copy constructor
+#include <coaccel/core/buffer.hpp>
+
+coaccel::buffer<float> twice(const coaccel::buffer<float>& b)
+{
+    return b;
+}

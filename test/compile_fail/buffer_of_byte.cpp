@@ -1,0 +1,8 @@
+// A buffer holds elements that have a dtype.
+// expect: constraint
+// expect: element<T>|does not satisfy 'element'
+#include <coaccel/core/buffer.hpp>
+
+#include <cstddef>
+
+coaccel::buffer<std::byte> bytes;

@@ -1,0 +1,12 @@
+// A result may not be dropped in silence.
+// expect: -Wunused-result|nodiscard
+#include <coaccel/core/result.hpp>
+
+#pragma GCC diagnostic error "-Wunused-result"
+
+coaccel::result<int> answer();
+
+void ask()
+{
+    answer();
+}

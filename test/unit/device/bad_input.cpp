@@ -1,0 +1,145 @@
+#include "support/devices.hpp"
+
+#include <coaccel/ops/blas.hpp>
+
+#include <boost/asio.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using test::await;
+using test::make_device;
+
+constexpr auto huge = std::numeric_limits<std::size_t>::max();
+
+TEST_SUITE_BEGIN("bad input");
+
+TEST_CASE("sizes: none, absurd, overflowing")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    CHECK(await(io, gpu.async_alloc<float>(0)).error() == errc::invalid_argument);
+    CHECK(await(io, gpu.async_alloc<float>(huge)).error() == errc::size_overflow);
+    CHECK(await(io, gpu.async_alloc<float>(huge / 4)).error() == errc::size_overflow);
+    CHECK(await(io, gpu.async_alloc<float>(huge / 16)).error() == errc::out_of_memory);
+    CHECK(await(io, gpu.async_upload(std::vector<float>())).error() == errc::invalid_argument);
+    CHECK(await(io, gpu.async_download(ref<float>())).error() == errc::invalid_argument);
+    auto x = await(io, gpu.async_alloc<float>(16)).value();
+    CHECK(await(io, gpu.async_exec(memory::fill<float>{x.subspan(3, 0), 1.0f})).error() == errc::invalid_argument);
+    CHECK(await(io, gpu.async_download(x.subspan(10, huge))).error() == errc::out_of_bounds);
+    CHECK(await(io, gpu.async_stats()).value().live_buffers == 1);
+}
+
+TEST_CASE("spans of the wrong length")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    std::vector<float> data(5);
+    CHECK(await(io, gpu.async_write(x, data)).error() == errc::length_mismatch);
+    CHECK(await(io, gpu.async_read(x, data)).error() == errc::length_mismatch);
+    CHECK(await(io, gpu.async_write(x, {})).error() == errc::invalid_argument);
+}
+
+TEST_CASE("matrices that do not fit")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto a = await(io, gpu.async_alloc<float>(12)).value();
+    auto b = await(io, gpu.async_alloc<float>(12)).value();
+    auto c = await(io, gpu.async_alloc<float>(12)).value();
+    const blas::gemm<float> good{.a = a, .b = b, .c = c, .m = 3, .n = 4, .k = 3};
+    CHECK(await(io, gpu.async_exec(good)));
+    struct bad {
+        errc expected;
+        std::function<void(blas::gemm<float>&)> change;
+    };
+    const bad table[] = {
+        {errc::invalid_argument, [](auto& g) { g.m = 0; }},
+        {errc::invalid_argument, [](auto& g) { g.trans_a = static_cast<blas::transpose>(7); }},
+        {errc::size_overflow, [](auto& g) { g.m = g.n = g.k = huge / 2; }},
+        {errc::out_of_bounds, [](auto& g) { g.m = 5; }},
+        {errc::leading_dimension, [](auto& g) { g.lda = 2; }},
+        {errc::leading_dimension, [](auto& g) { g.ldc = 1; }},
+        {errc::out_of_bounds, [](auto& g) { g.ldb = 1000; }},
+        {errc::size_overflow, [](auto& g) { g.ldb = huge; }},
+        {errc::overlap, [&](auto& g) { g.c = a; }},
+        {errc::out_of_bounds, [](auto& g) { g.b = ref<float>(); }},
+    };
+    for (const auto& t : table) {
+        auto g = good;
+        t.change(g);
+        const auto outcome = await(io, gpu.async_exec(g));
+        REQUIRE_FALSE(outcome);
+        CHECK(outcome.error() == t.expected);
+        CHECK(is_caller_error(outcome.error()));
+    }
+    CHECK(await(io, gpu.async_exec(good)));
+}
+
+TEST_CASE("refs: released, of another type, to nowhere")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    const auto dangling = x.ref();
+    x.reset();
+    auto y = await(io, gpu.async_alloc<float>(4)).value();
+    CHECK(await(io, gpu.async_exec(memory::fill<float>{dangling, 1.0f})).error() == errc::released_ref);
+    CHECK(await(io, gpu.async_download(ref<double>::from_raw(y.ref().raw()))).error() == errc::wrong_dtype);
+    any_ref nowhere = y.ref().raw();
+    nowhere.slot = 12345;
+    CHECK(await(io, gpu.async_download(ref<float>::from_raw(nowhere))).error() == errc::out_of_bounds);
+}
+
+TEST_CASE("options out of range")
+{
+    const std::function<void(device_options&)> table[] = {
+        [](auto& o) { o.ordinal = -1; },
+        [](auto& o) { o.kind = static_cast<device_kind>(99); },
+        [](auto& o) { o.host.threads = -1; },
+        [](auto& o) { o.host.mode = static_cast<host_mode>(9); },
+        [](auto& o) { o.host.faults.delay = -1s; },
+        [](auto& o) { o.restart.max_restarts = -1; },
+        [](auto& o) { o.restart.initial_backoff = -1s; },
+        [](auto& o) { o.restart.jitter = 2; },
+        [](auto& o) { o.context.lanes = lane_policy::pooled(0); },
+        [](auto& o) { o.context.lanes = lane_policy::pooled(1000); },
+        [](auto& o) { o.context.spin_budget = -1ns; },
+        [](auto& o) { o.context.monitor_interval = 0ns; },
+        [](auto& o) { o.context.hang_timeout = -1ns; },
+        [](auto& o) { o.context.completion = static_cast<completion>(9); },
+        [](auto& o) { o.queue.max_in_flight = 0; },
+        [](auto& o) { o.queue.max_queued = 0; },
+        [](auto& o) {
+            o.host.mode = host_mode::in_turn;
+            o.host.faults.hang_at = 1;
+        },
+    };
+    for (const auto& change : table) {
+        auto o = test::pool_options();
+        change(o);
+        asio::io_context io;
+        CHECK(test::co_run(io, test::create(o)).error() == errc::invalid_option);
+        test::run_out(io);
+    }
+}
+
+TEST_CASE("a backend that is not here")
+{
+    asio::io_context io;
+    auto o = test::pool_options();
+    o.kind = device_kind::cuda;
+    CHECK(test::co_run(io, test::create(o)).error() == errc::backend_unavailable);
+}
+
+TEST_SUITE_END();
+
+} // namespace

@@ -1,0 +1,219 @@
+#include "support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using host_backend = coaccel::host::backend;
+using test::after;
+using test::both_modes;
+using test::host_with;
+using test::journal;
+using test::task;
+
+} // namespace
+
+TEST_SUITE_BEGIN("host backend faults");
+
+TEST_CASE("the n-th op poisons: what came before has run, nothing does after")
+{
+    for (const auto mode : both_modes) {
+        CAPTURE(mode);
+        host_faults plan;
+        plan.poison_at = 3;
+        journal notes;
+        std::vector<std::unique_ptr<task>> tasks;
+        test::told second, third, fifth;
+        host_backend b(host_with(mode, std::make_shared<fault_injector>(plan)));
+        auto s = b.make_stream(priority::normal).value();
+        std::vector<host_backend::event> ends;
+        for (int i = 1; i <= 5; ++i) {
+            tasks.push_back(notes.make(i));
+            (void)b.enqueue(s, tasks.back()->op());
+            ends.push_back(after(b, s));
+        }
+        CHECK(b.notify(ends[1], second.call()) == error_code());
+        CHECK(b.notify(ends[2], third.call()) == error_code());
+        CHECK(b.notify(ends[4], fifth.call()) == error_code());
+        test::wait_for_death(b);
+        CHECK(notes.order == std::vector<int>{1, 2});
+        CHECK(second.count() == 1);
+        CHECK(third.count() == 0);
+        // Also what had passed is unknown now.
+        for (auto& e : ends) {
+            CHECK(b.query(e).error() == errc::context_lost);
+            CHECK(b.synchronize(e) == errc::context_lost);
+        }
+        CHECK(b.enqueue(s, tasks[0]->op()) == errc::context_lost);
+        CHECK(b.allocate(s, 8).error() == errc::context_lost);
+        CHECK(b.status() == errc::context_lost);
+        CHECK(fifth.count() == 0);
+        CHECK(notes.order.size() == 2);
+    }
+}
+
+TEST_CASE("a fault holds up the streams that wait for it")
+{
+    auto injector = std::make_shared<fault_injector>();
+    journal notes;
+    auto bad = notes.make(1), behind = notes.make(2);
+    test::told told;
+    test::gate gate;
+    task blocker([&] { gate.pass(); });
+    host_backend b(host_with(host_mode::pool, injector));
+    auto s = b.make_stream(priority::normal).value();
+    auto other = b.make_stream(priority::normal).value();
+    CHECK(b.enqueue(s, blocker.op()) == error_code());
+    gate.wait_for(1);
+    injector->poison();
+    CHECK(b.enqueue(s, bad->op()) == error_code());
+    auto e = after(b, s);
+    CHECK(b.wait(other, e) == error_code());
+    CHECK(b.enqueue(other, behind->op()) == error_code());
+    auto end = after(b, other);
+    CHECK(b.notify(end, told.call()) == error_code());
+    gate.open();
+    test::wait_for_death(b);
+    CHECK(notes.order.empty());
+    CHECK(told.count() == 0);
+}
+
+TEST_CASE("a hung op does not end until its context is condemned, and never runs")
+{
+    host_faults plan;
+    plan.hang_at = 1;
+    journal notes;
+    auto hung = notes.make(1), behind = notes.make(2), elsewhere = notes.make(3);
+    test::told told;
+    host_backend b(host_with(host_mode::pool, std::make_shared<fault_injector>(plan)));
+    auto s = b.make_stream(priority::normal).value();
+    auto other = b.make_stream(priority::normal).value();
+    CHECK(b.enqueue(s, hung->op()) == error_code());
+    auto e = after(b, s);
+    CHECK(b.enqueue(s, behind->op()) == error_code());
+    CHECK(b.notify(e, told.call()) == error_code());
+    CHECK(b.query(e).value() == progress::pending);
+    CHECK(b.status() == error_code());
+    std::thread waiter([&] { CHECK(b.synchronize(e) == errc::context_lost); });
+    b.abort();
+    waiter.join();
+    test::wait_for_death(b);
+    CHECK(b.query(e).error() == errc::context_lost);
+    CHECK(notes.order.empty());
+    CHECK(told.count() == 0);
+    CHECK(b.enqueue(other, elsewhere->op()) == errc::context_lost);
+}
+
+TEST_CASE("an op that is to hang in turn kills its context instead of holding up the caller")
+{
+    auto injector = std::make_shared<fault_injector>();
+    journal notes;
+    auto t = notes.make(1);
+    host_backend b(host_with(host_mode::in_turn, injector));
+    auto s = b.make_stream(priority::normal).value();
+    injector->hang();
+    CHECK(b.enqueue(s, t->op()) == error_code());
+    CHECK(b.status() == errc::context_lost);
+    CHECK(notes.order.empty());
+    CHECK(injector->played() == 1);
+}
+
+TEST_CASE("death is admitted only when the ops still running have left the callers' memory")
+{
+    test::gate gate;
+    std::atomic<bool> left{false};
+    task t([&] {
+        gate.pass();
+        left = true;
+    });
+    test::told told;
+    host_backend b(host_with(host_mode::pool));
+    auto s = b.make_stream(priority::normal).value();
+    CHECK(b.enqueue(s, t.op()) == error_code());
+    auto e = after(b, s);
+    CHECK(b.notify(e, told.call()) == error_code());
+    gate.wait_for(1);
+    b.abort();
+    CHECK(b.status() == error_code());
+    CHECK(b.query(e).error() == errc::context_lost);
+    CHECK(b.synchronize(e) == errc::context_lost);
+    CHECK(b.enqueue(s, t.op()) == errc::context_lost);
+    CHECK(b.status() == error_code());
+    gate.open();
+    test::wait_for_death(b);
+    CHECK(left);
+    CHECK(told.count() == 0);
+    b.abort();
+    CHECK(b.status() == errc::context_lost);
+}
+
+TEST_CASE("a delay is added to each op, and cut short by an abort")
+{
+    host_faults plan;
+    plan.delay = 5ms;
+    task t([] {});
+    {
+        host_backend b(host_with(host_mode::pool, std::make_shared<fault_injector>(plan)));
+        auto s = b.make_stream(priority::normal).value();
+        const auto start = std::chrono::steady_clock::now();
+        CHECK(b.enqueue(s, t.op()) == error_code());
+        CHECK(b.enqueue(s, t.op()) == error_code());
+        auto e = after(b, s);
+        CHECK(b.synchronize(e) == error_code());
+        CHECK(std::chrono::steady_clock::now() - start >= 10ms);
+    }
+    plan.delay = 1h;
+    host_backend b(host_with(host_mode::pool, std::make_shared<fault_injector>(plan)));
+    auto s = b.make_stream(priority::normal).value();
+    CHECK(b.enqueue(s, t.op()) == error_code());
+    b.abort();
+    test::wait_for_death(b);
+}
+
+TEST_CASE("a backend that goes away with work pending waits for what runs and drops the rest")
+{
+    std::atomic<int> runs{0};
+    test::gate gate;
+    task running([&] {
+        gate.pass();
+        ++runs;
+    });
+    task dropped([&] { runs += 100; });
+    auto b = std::make_unique<host_backend>(host_with(host_mode::pool, 1));
+    auto s = b->make_stream(priority::normal).value();
+    CHECK(b->enqueue(s, running.op()) == error_code());
+    CHECK(b->enqueue(s, dropped.op()) == error_code());
+    gate.wait_for(1);
+    // The op can only go on once the backend is being destroyed or is about to be.
+    b->abort();
+    std::thread opener([&] { gate.open(); });
+    b.reset();
+    opener.join();
+    CHECK(runs == 1);
+}
+
+TEST_CASE("create refuses bad options, and starts as often as it is told to")
+{
+    auto bad = host_with(host_mode::pool, -1);
+    CHECK(host_backend::create(bad).error() == errc::invalid_option);
+    host_faults plan;
+    plan.refuse_starts = 2;
+    auto injector = std::make_shared<fault_injector>(plan);
+    for (const auto mode : both_modes) {
+        CHECK(host_backend::create(host_with(mode, injector)).error() == errc::start_failed);
+        CHECK(host_backend::create(host_with(mode, injector)).error() == errc::start_failed);
+        auto made = host_backend::create(host_with(mode, injector));
+        REQUIRE(made);
+        CHECK(made.value()->status() == error_code());
+        injector->refuse_starts(2);
+    }
+}
+
+TEST_SUITE_END();
