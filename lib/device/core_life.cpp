@@ -53,7 +53,6 @@ void device_core::lost(error_code why) noexcept
 void device_core::on_lost(error_code why)
 {
     bury(std::move(context_));
-    releases_.clear();
     follow(life_.lost(why, now_, chance()));
 }
 
@@ -92,7 +91,6 @@ void device_core::finish_stop()
         complete(*r, errc::device_stopped);
     while (pending* p = stopping_.pop_front())
         complete(static_cast<request&>(*p), {});
-    releases_.clear();
     publish();
     state_.close();
     generation_.close();

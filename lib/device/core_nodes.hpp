@@ -23,7 +23,13 @@ struct device_core::keeper final : pending {
     explicit keeper(core_ptr c) noexcept : core(std::move(c)) {}
 
     void post() override {}
-    void destroy() noexcept override { delete this; }
+
+    void destroy() noexcept override
+    {
+        // Each of them holds the device.
+        core->releases_.clear();
+        delete this;
+    }
 
     core_ptr core;
 };

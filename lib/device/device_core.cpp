@@ -128,6 +128,8 @@ void device_core::turn()
         if (context_ && context_->accepting() && admission_.has_next())
             next.when = next_turn::kind::again;
     }
+    if (!context_)
+        releases_.clear();
     follow(life_.advance_stop(has_work()));
     publish();
     set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
@@ -140,14 +142,9 @@ void device_core::handle(inbox_node& node)
 {
     switch (node.what) {
     case inbox_node::kind::request: on_request(static_cast<request&>(node)); break;
-    case inbox_node::kind::release: {
-        auto n = std::move(static_cast<release_node&>(node).self);
-        n->after = arrivals_;
-        if (releases_.full())
-            releases_.set_capacity(2 * releases_.capacity());
-        releases_.push_back(std::move(n));
+    case inbox_node::kind::release:
+        keep(static_cast<release_node&>(node));
         break;
-    }
     case inbox_node::kind::cancel: {
         const std::unique_ptr<cancel_node> n(static_cast<cancel_node*>(&node));
         if (n->id == 0)
@@ -171,6 +168,14 @@ void device_core::handle(inbox_node& node)
     }
     case inbox_node::kind::handle_dropped: life_.stop(false); break;
     }
+}
+
+void device_core::keep(release_node& n)
+{
+    n.after = arrivals_;
+    if (releases_.full())
+        releases_.set_capacity(2 * releases_.capacity());
+    releases_.push_back(std::move(n.self));
 }
 
 void device_core::set_timer(clock::time_point when)
@@ -210,7 +215,7 @@ void device_core::empty_inbox(pending_list& orphans) noexcept
         case inbox_node::kind::cancel: delete static_cast<cancel_node*>(node); break;
         case inbox_node::kind::created: delete static_cast<created_node*>(node); break;
         case inbox_node::kind::gone: delete static_cast<gone_node*>(node); break;
-        case inbox_node::kind::release: static_cast<release_node*>(node)->self.reset(); break;
+        case inbox_node::kind::release: keep(static_cast<release_node&>(*node)); break;
         case inbox_node::kind::wake:
         case inbox_node::kind::handle_dropped: break;
         }
@@ -231,10 +236,12 @@ void device_core::shutdown(pending_list& out) noexcept
     for (pending_list* list : {&starting_, &stopping_, &done_})
         while (pending* p = list->pop_front())
             out.push_back(*p);
-    releases_.clear();
     empty_inbox(out);
-    if (self_)
-        out.push_back(*self_.release());
+    // Not here, under the lock of the execution context's list, but where `out` is destroyed.
+    if (auto self = weak_from_this().lock()) {
+        self_.reset();
+        out.push_back(*new keeper(std::move(self)));
+    }
 }
 
 } // namespace coaccel::detail

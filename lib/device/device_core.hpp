@@ -87,6 +87,7 @@ private:
     void run_off_executor(std::function<void()> job);
     double chance();
 
+    void keep(release_node& n);
     void release_due();
     void expire();
     void launch();

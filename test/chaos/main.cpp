@@ -112,20 +112,21 @@ public:
 private:
     std::uint32_t pick(std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random_); }
 
+    void count(const error_code& ec)
+    {
+        ++counts_.answered;
+        if (!ec)
+            ++counts_.succeeded;
+        else if (!expected(ec) && counts_.unexpected++ < 10)
+            std::fprintf(stderr, "unexpected: %s\n", ec.message().c_str());
+    }
+
     /// Counts an answer; true when it is a success.
     template <class T>
     bool take(const result<T>& r)
     {
-        ++counts_.answered;
-        if (r) {
-            ++counts_.succeeded;
-            return true;
-        }
-        if (!expected(r.error())) {
-            ++counts_.unexpected;
-            std::fprintf(stderr, "unexpected: %s\n", r.error().message().c_str());
-        }
-        return false;
+        count(r ? error_code() : r.error());
+        return r.has_value();
     }
 
     exec_options how()
@@ -196,13 +197,10 @@ private:
         // One strand for the signal and the handler, as Asio asks of everybody.
         auto strand = asio::make_strand(ex);
         auto signal = std::make_shared<asio::cancellation_signal>();
-        auto on_answer = [self = this, signal](error_code ec) {
-            ++self->counts_.answered;
-            self->counts_.succeeded += !ec;
-            self->counts_.unexpected += ec && !expected(ec);
-        };
-        auto start = [gpu, ref = x.ref(), options = how(), signal, strand, on_answer]() {
-            gpu.async_exec(memory::fill<float>{ref, 1.0f}, options,
+        auto on_answer = [self = this, signal](error_code ec) { self->count(ec); };
+        auto start = [gpu, x = std::make_shared<buffer<float>>(std::move(x)), options = how(), signal, strand,
+                      on_answer]() {
+            gpu.async_exec(memory::fill<float>{*x, 1.0f}, options,
                            asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, on_answer)));
         };
         ++counts_.asked;
@@ -213,11 +211,7 @@ private:
 
     asio::awaitable<bool> unawaited(device gpu, buffer<float> x, buffer<float> y)
     {
-        auto on_answer = [self = this](error_code ec) {
-            ++self->counts_.answered;
-            self->counts_.succeeded += !ec;
-            self->counts_.unexpected += ec && !expected(ec);
-        };
+        auto on_answer = [self = this](error_code ec) { self->count(ec); };
         for (int i = 0; i < 8; ++i) {
             ++counts_.asked;
             gpu.async_exec(memory::copy<float>{x, y}, how(), on_answer);

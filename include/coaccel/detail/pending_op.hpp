@@ -2,6 +2,7 @@
 #define COACCEL_DETAIL_PENDING_OP_HPP
 
 #include <coaccel/detail/block_pool.hpp>
+#include <coaccel/detail/executor_work.hpp>
 #include <coaccel/detail/pending.hpp>
 #include <coaccel/detail/post_with.hpp>
 
@@ -11,7 +12,6 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/execution/blocking.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 
 #include <memory>
@@ -126,8 +126,8 @@ private:
     }
 
     Handler handler_;
-    asio::executor_work_guard<handler_executor> handler_work_;
-    asio::executor_work_guard<Executor> io_work_;
+    executor_work<handler_executor> handler_work_;
+    executor_work<Executor> io_work_;
 };
 
 /// What sits in a cancellation slot: asks the state, if it still exists, to cancel one operation.

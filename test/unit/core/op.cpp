@@ -106,8 +106,8 @@ struct same_layout_other_fields {
 
 struct not_described {
     using reply = void;
-    static constexpr std::string_view name = "test.not_described";
-    static constexpr library lib = library::user;
+    [[maybe_unused]] static constexpr std::string_view name = "test.not_described";
+    [[maybe_unused]] static constexpr library lib = library::user;
     error_code check() const noexcept { return {}; }
 };
 
@@ -119,8 +119,8 @@ struct without_check {
 };
 
 struct without_reply {
-    static constexpr std::string_view name = "test.without_reply";
-    static constexpr library lib = library::user;
+    [[maybe_unused]] static constexpr std::string_view name = "test.without_reply";
+    [[maybe_unused]] static constexpr library lib = library::user;
     error_code check() const noexcept { return {}; }
     BOOST_DESCRIBE_CLASS(without_reply, (), (), (), ())
 };

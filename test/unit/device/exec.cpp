@@ -195,6 +195,23 @@ TEST_CASE("a handler runs on its executor, never inside the call, with its alloc
     }
 }
 
+TEST_CASE("a handler may be bound to a strand, of whatever kind")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    auto plain = asio::make_strand(io);
+    auto erased = asio::make_strand(asio::any_io_executor(io.get_executor()));
+    int ran = 0;
+    gpu.async_exec(memory::fill<float>{x, 1.0f}, asio::bind_executor(plain, [&](error_code ec) {
+                       ran += !ec && plain.running_in_this_thread();
+                   }));
+    gpu.async_exec(memory::fill<float>{x, 1.0f}, asio::bind_executor(erased, [&](error_code ec) {
+                       ran += !ec && erased.running_in_this_thread();
+                   }));
+    test::run_until(io, [&] { return ran == 2; });
+}
+
 TEST_CASE("pending ops keep both executors at work")
 {
     asio::io_context io;

@@ -44,11 +44,13 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
     engine random(seed);
     for (const auto mode : test::host_modes) {
         device_fixture f(mode);
-        for (const auto& [m, n] : shapes)
+        for (const auto& dims : shapes)
             for (const auto trans : {transpose::no, transpose::yes})
                 for (const std::size_t extra : {0, 4})
                     for (const auto& inc : increments) {
                         const auto& s = scales[random() % std::size(scales)];
+                        const std::size_t m = dims.m;
+                        const std::size_t n = dims.n;
                         CAPTURE(m);
                         CAPTURE(n);
                         CAPTURE(trans);
@@ -131,10 +133,12 @@ TEST_CASE_TEMPLATE("ger adds an outer product to a matrix", T, float, double)
     engine random(seed);
     for (const auto mode : test::host_modes) {
         device_fixture f(mode);
-        for (const auto& [m, n] : shapes)
+        for (const auto& dims : shapes)
             for (const std::size_t extra : {0, 2})
                 for (const auto& inc : increments)
                     for (const double alpha : {0.0, 1.0, -1.5}) {
+                        const std::size_t m = dims.m;
+                        const std::size_t n = dims.n;
                         CAPTURE(m);
                         CAPTURE(n);
                         CAPTURE(extra);

@@ -71,11 +71,14 @@ TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T
     engine random(seed);
     for (const auto mode : test::host_modes) {
         device_fixture f(mode);
-        for (const auto& [m, n, k] : shapes)
+        for (const auto& dims : shapes)
             for (const auto ta : ways)
                 for (const auto tb : ways)
                     for (const std::size_t extra : {0, 3})
                         for (const auto& s : scales) {
+                            const std::size_t m = dims.m;
+                            const std::size_t n = dims.n;
+                            const std::size_t k = dims.k;
                             CAPTURE(m);
                             CAPTURE(n);
                             CAPTURE(k);
