@@ -1,9 +1,8 @@
 #include "heap.hpp"
 
-#include <malloc.h>
-
 #include <atomic>
 #include <cstddef>
+#include <malloc.h>
 
 namespace {
 

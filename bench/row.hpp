@@ -46,14 +46,14 @@ pair side_by_side(int rounds, Ours ours, Theirs theirs)
 
 inline row at_most(std::string name, pair p, double goal, std::string unit, std::string goal_text)
 {
-    return {std::move(name), p.ours / p.theirs, p.ours, p.theirs, std::move(unit), std::move(goal_text),
-            p.ours <= goal * p.theirs};
+    return {std::move(name),      p.ours / p.theirs,        p.ours, p.theirs, std::move(unit),
+            std::move(goal_text), p.ours <= goal * p.theirs};
 }
 
 inline row at_least(std::string name, pair p, double goal, std::string unit, std::string goal_text)
 {
-    return {std::move(name), p.ours / p.theirs, p.ours, p.theirs, std::move(unit), std::move(goal_text),
-            p.ours >= goal * p.theirs};
+    return {std::move(name),      p.ours / p.theirs,        p.ours, p.theirs, std::move(unit),
+            std::move(goal_text), p.ours >= goal * p.theirs};
 }
 
 using rows = std::vector<row>;

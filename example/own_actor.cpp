@@ -75,12 +75,11 @@ ca::directive decide(const ca::error_code& ec) noexcept
 }
 //]
 
-asio::awaitable<ca::result<bool>> run()
+asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
 {
     const auto executor = co_await asio::this_coro::executor;
-    auto injector = std::make_shared<ca::fault_injector>();
     ca::device_options options;
-    options.host.injector = injector;
+    options.host.injector = &injector;
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(executor, options));
 
     //[actor_run
@@ -95,7 +94,7 @@ asio::awaitable<ca::result<bool>> run()
     const auto three = co_await ca::async_ask<float>(address, adding{2}, 5s);
     //]
 
-    injector->poison();
+    injector.poison();
     const auto unanswered = co_await ca::async_ask<float>(address, adding{4}, 5s);
     const auto eight = co_await ca::async_ask<float>(address, adding{8}, 5s);
 
@@ -115,9 +114,10 @@ asio::awaitable<ca::result<bool>> run()
 
 int main()
 {
+    ca::fault_injector injector; // before the io_context: it must outlive the device
     asio::io_context io;
     ca::result<bool> right;
-    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
+    asio::co_spawn(io, run(injector), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
     io.run();
 
     if (!right)

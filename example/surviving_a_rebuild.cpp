@@ -41,12 +41,11 @@ asio::awaitable<ca::result<float>> sum_with_retry(ca::device gpu, const std::vec
 }
 //]
 
-asio::awaitable<ca::result<bool>> run()
+asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
 {
     //[injector
-    auto injector = std::make_shared<ca::fault_injector>();
     ca::device_options options;
-    options.host.injector = injector;
+    options.host.injector = &injector; // outlives the device
     //]
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));
 
@@ -59,7 +58,7 @@ asio::awaitable<ca::result<bool>> run()
     //]
 
     // The next op kills its context, as an illegal address kills a CUDA context.
-    injector->poison();
+    injector.poison();
     const auto outstanding = co_await gpu.async_exec(ca::blas::asum<float>{.x = old, .n = old.size()});
     std::cout << "outstanding op: " << (outstanding ? "done" : outstanding.error().message()) << '\n';
     std::cout << "the device is " << name(gpu.status().state) << '\n';
@@ -76,24 +75,27 @@ asio::awaitable<ca::result<bool>> run()
     const auto stale = co_await gpu.async_download(old);
     std::cout << "op with an old ref: " << (stale ? "done" : stale.error().message()) << '\n';
 
-    injector->poison();
+    injector.poison();
     BOOST_OUTCOME_CO_TRY(const float repeated, co_await sum_with_retry(gpu, numbers));
     std::cout << "repeated after a fault: " << repeated << '\n';
 
     BOOST_OUTCOME_CO_TRY(const auto stats, co_await gpu.async_stats());
     std::cout << "rebuilt " << stats.restarts << " times\n";
 
-    co_return outstanding.has_error() && ca::is_context_lost(outstanding.error()) && total == 10 && generation == 2 &&
-        stale.has_error() && stale.error() == ca::errc::stale_ref&& repeated == 10 && stats.restarts == 2;
+    const bool lost = !outstanding && ca::is_context_lost(outstanding.error());
+    const bool refused = !stale && stale.error() == ca::errc::stale_ref;
+    const bool right = total == 10 && repeated == 10 && generation == 2 && stats.restarts == 2;
+    co_return (lost && refused && right);
 }
 
 } // namespace
 
 int main()
 {
+    ca::fault_injector injector;
     asio::io_context io;
     ca::result<bool> right;
-    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
+    asio::co_spawn(io, run(injector), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
     io.run();
 
     if (!right)

@@ -68,14 +68,14 @@ void against_post(rows& table)
     {
         auto gpu = make_device(io, host_mode::in_turn);
         auto x = await<buffer<float>>(io, gpu.async_alloc<float>(1));
-        const auto p = side_by_side(
-            9, [&] { return exec_time(io, gpu, x, 1, 20000); }, [&] { return post_time(io, 1, 20000); });
+        const auto p =
+            side_by_side(9, [&] { return exec_time(io, gpu, x, 1, 20000); }, [&] { return post_time(io, 1, 20000); });
         table.push_back(at_most("exec_vs_post", in_nanoseconds(p), 4, "ns/op", "<= 4"));
     }
     auto gpu = make_device(io, host_mode::pool);
     auto x = await<buffer<float>>(io, gpu.async_alloc<float>(1));
-    const auto p = side_by_side(
-        9, [&] { return exec_time(io, gpu, x, 64, 1000); }, [&] { return post_time(io, 64, 1000); });
+    const auto p =
+        side_by_side(9, [&] { return exec_time(io, gpu, x, 64, 1000); }, [&] { return post_time(io, 64, 1000); });
     table.push_back(at_most("exec_depth64_vs_post", in_nanoseconds(p), 6, "ns/op", "<= 6"));
 }
 

@@ -36,22 +36,21 @@ asio::awaitable<void> sleep_until(demo::tally::clock::time_point when)
     co_await timer.async_wait(asio::use_awaitable);
 }
 
-asio::awaitable<void> inject_faults(std::shared_ptr<ca::fault_injector> injector, const demo::tally& counts)
+asio::awaitable<void> inject_faults(ca::fault_injector& injector, const demo::tally& counts)
 {
     auto next = demo::tally::clock::now();
     while (!counts.stopping) {
         co_await sleep_until(next += fault_interval);
         if (!counts.stopping)
-            injector->poison();
+            injector.poison();
     }
 }
 
-asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
+asio::awaitable<bool> run(std::chrono::seconds time, ca::fault_injector& injector, demo::tally& counts)
 {
     const auto executor = co_await asio::this_coro::executor;
-    auto injector = std::make_shared<ca::fault_injector>();
     ca::device_options options;
-    options.host.injector = injector;
+    options.host.injector = &injector;
     // Faults come in plenty here, so the device may be rebuilt as often, and without growing delays.
     options.restart.max_restarts = 1'000'000;
     options.restart.initial_backoff = 5ms;
@@ -68,7 +67,7 @@ asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
     const auto end = begin + time;
     for (auto now = begin; now < end; now = demo::tally::clock::now()) {
         co_await sleep_until(std::min<demo::tally::clock::time_point>(now + line.interval(), end));
-        line.show(counts, injector->played(), demo::tally::clock::now() - begin);
+        line.show(counts, injector.played(), demo::tally::clock::now() - begin);
     }
     line.finish();
 
@@ -83,7 +82,7 @@ asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
     const ca::device_stats stats = co_await gpu.async_stats(asio::use_awaitable);
     acceptor.close();
     co_await gpu.async_shutdown(asio::use_awaitable);
-    co_return demo::summarize(counts, stats, injector->played(), client_count, elapsed);
+    co_return demo::summarize(counts, stats, injector.played(), client_count, elapsed);
 }
 
 } // namespace
@@ -105,9 +104,10 @@ int main(int argc, char** argv)
     }
 
     demo::tally counts;
+    ca::fault_injector injector;
     asio::io_context io(1);
     bool right = false;
-    asio::co_spawn(io, run(std::chrono::seconds(seconds), counts), [&](std::exception_ptr e, bool r) {
+    asio::co_spawn(io, run(std::chrono::seconds(seconds), injector, counts), [&](std::exception_ptr e, bool r) {
         right = !e && r;
         if (e)
             std::fprintf(stderr, "the demonstration failed\n");

@@ -27,8 +27,8 @@ restart_budget::decision restart_budget::on_failure(time_point now, const error_
 
 std::size_t restart_budget::left(time_point now) const noexcept
 {
-    const auto counted = std::count_if(restarts_.begin(), restarts_.end(),
-                                       [&](time_point at) { return now - at < policy_.window; });
+    const auto counted =
+        std::count_if(restarts_.begin(), restarts_.end(), [&](time_point at) { return now - at < policy_.window; });
     return static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, policy_.max_restarts - counted));
 }
 

@@ -11,8 +11,7 @@ namespace coaccel {
 supervision::supervision(const restart_policy& policy, std::size_t children)
     : policy_(policy), children_(children, child_state::ended),
       cycles_(policy.strategy == strategy::one_for_one ? children : 1, cycle(policy)), leaving_(children, false)
-{
-}
+{}
 
 supervision_step supervision::start()
 {

@@ -1,7 +1,6 @@
 #include <coaccel/actor/supervisor.hpp>
 
 #include <actor/supervisor_state.hpp>
-
 #include <utility>
 
 namespace coaccel {

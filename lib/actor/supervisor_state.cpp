@@ -1,11 +1,10 @@
-#include <actor/supervisor_state.hpp>
-
 #include <coaccel/core/error.hpp>
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 
+#include <actor/supervisor_state.hpp>
 #include <chrono>
 #include <utility>
 

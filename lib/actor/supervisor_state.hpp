@@ -2,10 +2,10 @@
 #define COACCEL_LIB_ACTOR_SUPERVISOR_STATE_HPP
 
 #include <coaccel/actor/child.hpp>
-#include <coaccel/detail/pending.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/actor/supervision.hpp>
+#include <coaccel/detail/pending.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>

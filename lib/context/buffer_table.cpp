@@ -61,7 +61,8 @@ std::optional<retired_buffer> buffer_table::retire(const any_ref& ref) noexcept
 
 bool overlap(const any_ref& a, const any_ref& b) noexcept
 {
-    return a.size != 0 && b.size != 0 && a.slot == b.slot && a.version == b.version && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+    return a.size != 0 && b.size != 0 && a.slot == b.slot && a.version == b.version && a.offset < b.offset + b.size &&
+           b.offset < a.offset + a.size;
 }
 
 } // namespace coaccel::detail

@@ -12,8 +12,7 @@ public:
 
     explicit completion_rule(const context_options& options) noexcept
         : completion_(options.completion), spin_budget_(options.spin_budget)
-    {
-    }
+    {}
 
     /// `progressed`: something was started or ended since the last call.
     action decide(bool in_flight, bool progressed, clock::time_point now) noexcept;

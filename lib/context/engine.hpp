@@ -29,8 +29,7 @@ public:
     engine(std::unique_ptr<B> b, context_identity identity, context_events& events, const context_options& options)
         : backend_(std::move(b)), events_(events), options_(options), table_(identity), choice_(options.lanes),
           rule_(options), lane_of_key_(choice_.keys(), no_lane)
-    {
-    }
+    {}
 
     ~engine() override { stop(); }
 

@@ -57,8 +57,7 @@ public:
 
     explicit shutdown_service(asio::execution_context& ctx)
         : asio::execution_context::service(ctx), registry_(std::make_shared<shutdown_registry>())
-    {
-    }
+    {}
 
     const std::shared_ptr<shutdown_registry>& registry() const noexcept { return registry_; }
 

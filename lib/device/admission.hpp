@@ -50,9 +50,9 @@ private:
         }
     };
 
-    using deadline_set = boost::intrusive::multiset<
-        request, boost::intrusive::member_hook<request, set_hook, &request::by_deadline>,
-        boost::intrusive::compare<earlier>, boost::intrusive::constant_time_size<false>>;
+    using deadline_set =
+        boost::intrusive::multiset<request, boost::intrusive::member_hook<request, set_hook, &request::by_deadline>,
+                                   boost::intrusive::compare<earlier>, boost::intrusive::constant_time_size<false>>;
 
     bool fits(const request& r) const noexcept;
 

@@ -23,11 +23,11 @@ void device_core::follow(lifecycle::step step)
 // guard keeps the executor at work until the answer is there.
 void device_core::create_context()
 {
-    run_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor_),
-                      generation = generation_count_ + 1] {
-        auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
-        self->push(*new created_node(std::move(made)));
-    });
+    run_off_executor(
+        [self = shared_from_this(), work = asio::make_work_guard(executor_), generation = generation_count_ + 1] {
+            auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
+            self->push(*new created_node(std::move(made)));
+        });
 }
 
 void device_core::on_created(created_node& node)
@@ -58,9 +58,8 @@ void device_core::on_lost(error_code why)
 
 void device_core::bury(std::unique_ptr<context> dead)
 {
-    run_off_executor([self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable {
-        dead.reset();
-    });
+    run_off_executor(
+        [self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable { dead.reset(); });
 }
 
 void device_core::close_context()

@@ -41,7 +41,8 @@ struct device_core::cancel_node final : inbox_node {
 };
 
 struct device_core::created_node final : inbox_node {
-    explicit created_node(result<std::unique_ptr<context>> r) noexcept : inbox_node(kind::created), made(std::move(r)) {}
+    explicit created_node(result<std::unique_ptr<context>> r) noexcept : inbox_node(kind::created), made(std::move(r))
+    {}
     result<std::unique_ptr<context>> made;
 };
 

@@ -19,9 +19,7 @@ void device_core::on_request(request& r)
         cancellable_.insert(r);
     switch (r.call) {
     case request_kind::exec: return on_exec(r);
-    case request_kind::stats:
-        fill(static_cast<stats_call&>(r).stats);
-        return complete(r, {});
+    case request_kind::stats: fill(static_cast<stats_call&>(r).stats); return complete(r, {});
     case request_kind::start:
         if (unusable_)
             return complete(r, unusable_);

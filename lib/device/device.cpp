@@ -1,6 +1,6 @@
-#include <coaccel/device/device.hpp>
-
 #include "device/core_nodes.hpp"
+
+#include <coaccel/device/device.hpp>
 
 #include <boost/asio/system_executor.hpp>
 #include <boost/assert.hpp>

@@ -142,9 +142,7 @@ void device_core::handle(inbox_node& node)
 {
     switch (node.what) {
     case inbox_node::kind::request: on_request(static_cast<request&>(node)); break;
-    case inbox_node::kind::release:
-        keep(static_cast<release_node&>(node));
-        break;
+    case inbox_node::kind::release: keep(static_cast<release_node&>(node)); break;
     case inbox_node::kind::cancel: {
         const std::unique_ptr<cancel_node> n(static_cast<cancel_node*>(&node));
         if (n->id == 0)

@@ -7,10 +7,10 @@
 #include "device/latency.hpp"
 #include "device/lifecycle.hpp"
 
-#include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/detail/control_requests.hpp>
 #include <coaccel/detail/device_access.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/circular_buffer.hpp>
@@ -30,7 +30,9 @@ namespace coaccel::detail {
 /// Everything it knows is touched only in its turns, which run one after another on the caller's
 /// executor: a turn takes what has arrived, lets the state machines decide, starts what may start, asks
 /// the context what has ended, and posts the completions.
-class device_core final : public context_events, public shutdown_hook, public std::enable_shared_from_this<device_core> {
+class device_core final : public context_events,
+                          public shutdown_hook,
+                          public std::enable_shared_from_this<device_core> {
 public:
     static core_ptr make(asio::any_io_executor ex, const device_options& options);
 
@@ -102,9 +104,9 @@ private:
         using type = std::uint64_t;
         type operator()(const request& r) const noexcept { return r.cancel_id; }
     };
-    using id_set = boost::intrusive::set<request, boost::intrusive::member_hook<request, set_hook, &request::by_id>,
-                                         boost::intrusive::key_of_value<by_id>,
-                                         boost::intrusive::constant_time_size<false>>;
+    using id_set =
+        boost::intrusive::set<request, boost::intrusive::member_hook<request, set_hook, &request::by_id>,
+                              boost::intrusive::key_of_value<by_id>, boost::intrusive::constant_time_size<false>>;
 
     const asio::any_io_executor executor_;
     const device_options options_;

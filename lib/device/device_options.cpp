@@ -1,5 +1,4 @@
 #include <coaccel/device/device_options.hpp>
-
 #include <coaccel/device/device_state.hpp>
 
 namespace coaccel {

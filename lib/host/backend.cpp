@@ -1,8 +1,8 @@
 #include "host/backend.hpp"
 
 #include <algorithm>
-#include <system_error>
 #include <new>
+#include <system_error>
 #include <thread>
 
 namespace coaccel::host {
@@ -25,8 +25,8 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 }
 
 backend::backend(const options& o)
-    : options_(o), table_(op_table::instance()),
-      faults_(o.injector ? o.injector : std::make_shared<fault_injector>(o.faults)), memory_(o.memory_limit)
+    : options_(o), table_(op_table::instance()), own_faults_(o.faults), faults_(o.injector ? o.injector : &own_faults_),
+      memory_(o.memory_limit)
 {
     if (o.mode == host_mode::in_turn)
         return;

@@ -77,7 +77,8 @@ private:
 
     host_options options_;
     const op_table& table_;
-    std::shared_ptr<fault_injector> faults_;
+    fault_injector own_faults_;
+    fault_injector* faults_;
     memory_pool memory_;
     std::vector<std::unique_ptr<stream_state>> streams_;
 

@@ -3,16 +3,18 @@
 #include "context/engine.hpp"
 #include "host/backend.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace coaccel::host {
 
 detail::context_factory make_factory(host_options options)
 {
+    const auto own = std::make_shared<fault_injector>(options.faults);
     if (!options.injector)
-        options.injector = std::make_shared<fault_injector>(options.faults);
-    return [options = std::move(options)](detail::context_identity identity, detail::context_events& events,
-                                          const context_options& how) -> result<std::unique_ptr<detail::context>> {
+        options.injector = own.get();
+    return [options, own](detail::context_identity identity, detail::context_events& events,
+                          const context_options& how) -> result<std::unique_ptr<detail::context>> {
         BOOST_OUTCOME_TRY(auto made, backend::create(options));
         return std::make_unique<detail::engine<backend>>(std::move(made), identity, events, how);
     };

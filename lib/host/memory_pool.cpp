@@ -1,9 +1,8 @@
 #include "host/memory_pool.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <new>
+#include <unistd.h>
 
 namespace coaccel::host {
 namespace {

@@ -59,8 +59,8 @@ void stream_state::tell(std::uint64_t position) noexcept
 {
     // Under the lock, so that `unwatch` returns only when no call to its argument is under way.
     const std::scoped_lock lock(watch_mutex_);
-    const auto due = std::partition(watchers_.begin(), watchers_.end(),
-                                    [=](const watcher& w) { return w.position > position; });
+    const auto due =
+        std::partition(watchers_.begin(), watchers_.end(), [=](const watcher& w) { return w.position > position; });
     for (auto w = due; w != watchers_.end(); ++w)
         w->call.function(w->call.argument);
     watchers_.erase(due, watchers_.end());

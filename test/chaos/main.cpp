@@ -38,7 +38,7 @@ struct tally {
 /// One place for a device; when the device is shut down or fails, another takes its place.
 class seat {
 public:
-    explicit seat(device_options o) : options(std::move(o)) {}
+    explicit seat(const device_options& o) : options(o) { options.host.injector = &injector; }
 
     device current()
     {
@@ -52,7 +52,8 @@ public:
         return std::exchange(device_, std::move(d));
     }
 
-    const device_options options;
+    fault_injector injector;
+    device_options options;
 
 private:
     std::mutex mutex_;
@@ -68,7 +69,6 @@ device_options options_for(int i)
     o.host.mode = i == 3 ? host_mode::in_turn : host_mode::pool;
     o.host.threads = 2;
     o.host.memory_limit = 8 << 20;
-    o.host.injector = std::make_shared<fault_injector>();
     o.context.completion = strategies[i];
     o.context.lanes = i == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
     o.context.monitor_interval = 5ms;
@@ -93,8 +93,7 @@ class client {
 public:
     client(seat& where, tally& counts, std::uint32_t seed, const std::atomic<bool>& stop)
         : where_(where), counts_(counts), random_(seed), stop_(stop)
-    {
-    }
+    {}
 
     asio::awaitable<void> run()
     {
@@ -251,7 +250,7 @@ asio::awaitable<void> trouble(std::vector<std::unique_ptr<seat>>& seats, tally& 
         timer.expires_after(std::chrono::milliseconds(1 + pick(20)));
         co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
         seat& s = *seats[pick(device_count)];
-        auto& faults = *s.options.host.injector;
+        auto& faults = s.injector;
         const bool threads = s.options.host.mode == host_mode::pool;
         const auto what = pick(20);
         if (what < 10)
@@ -299,6 +298,7 @@ bool wait_for(Condition condition)
 
 int run(int seconds, std::uint32_t seed)
 {
+    std::vector<std::unique_ptr<seat>> seats;
     asio::io_context io;
     auto work = asio::make_work_guard(io);
     std::vector<std::thread> threads;
@@ -307,15 +307,14 @@ int run(int seconds, std::uint32_t seed)
 
     tally counts;
     std::atomic<bool> stop{false};
-    std::vector<std::unique_ptr<seat>> seats;
     for (int i = 0; i < device_count; ++i) {
         seats.push_back(std::make_unique<seat>(options_for(i)));
         asio::co_spawn(io, renew(*seats.back(), counts), asio::use_future).get();
     }
     std::vector<std::unique_ptr<client>> clients;
     for (int i = 0; i < device_count * clients_per_device; ++i) {
-        clients.push_back(
-            std::make_unique<client>(*seats[static_cast<std::size_t>(i % device_count)], counts, seed + 1 + static_cast<std::uint32_t>(i), stop));
+        clients.push_back(std::make_unique<client>(*seats[static_cast<std::size_t>(i % device_count)], counts,
+                                                   seed + 1 + static_cast<std::uint32_t>(i), stop));
         ++counts.clients;
         asio::co_spawn(io, clients.back()->run(), asio::detached);
     }
@@ -334,7 +333,7 @@ int run(int seconds, std::uint32_t seed)
     std::atomic<std::uint64_t> leaked{0};
     std::atomic<int> open{0};
     for (auto& s : seats) {
-        faults += s->options.host.injector->played();
+        faults += s->injector.played();
         ++open;
         asio::co_spawn(io, close(*s, leaked, open), asio::detached);
     }

@@ -21,8 +21,7 @@ struct tracking_allocator {
     explicit tracking_allocator(allocation_count& c) noexcept : count(&c) {}
     template <class U>
     tracking_allocator(const tracking_allocator<U>& other) noexcept : count(other.count)
-    {
-    }
+    {}
 
     T* allocate(std::size_t n)
     {

@@ -17,9 +17,8 @@ namespace coaccel {
 
 /// Completion signature of async_ask: void(error_code, R), or void(error_code) when R is void.
 template <class R>
-using ask_signature =
-    typename std::conditional_t<std::is_void_v<R>, std::type_identity<void(error_code)>,
-                                std::type_identity<void(error_code, detail::reply_value<R>)>>::type;
+using ask_signature = typename std::conditional_t<std::is_void_v<R>, std::type_identity<void(error_code)>,
+                                                  std::type_identity<void(error_code, detail::reply_value<R>)>>::type;
 
 namespace detail {
 

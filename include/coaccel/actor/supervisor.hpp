@@ -2,10 +2,10 @@
 #define COACCEL_ACTOR_SUPERVISOR_HPP
 
 #include <coaccel/actor/child.hpp>
-#include <coaccel/detail/pending_op.hpp>
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/core/as_result.hpp>
 #include <coaccel/core/result.hpp>
+#include <coaccel/detail/pending_op.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -47,8 +47,7 @@ public:
 
     initiate_end(std::shared_ptr<supervisor_state> state, end_kind kind) noexcept
         : state_(std::move(state)), kind_(kind)
-    {
-    }
+    {}
 
     executor_type get_executor() const noexcept;
 

@@ -72,8 +72,7 @@ private:
 
     watch(std::shared_ptr<detail::watch_state<T>> state, std::uint64_t seen)
         : state_(std::move(state)), cursor_(std::make_shared<detail::watch_cursor>(seen))
-    {
-    }
+    {}
 
     std::shared_ptr<detail::watch_state<T>> state_;
     std::shared_ptr<detail::watch_cursor> cursor_;
@@ -90,8 +89,7 @@ public:
 
     watch_source(executor_type ex, T initial)
         : state_(std::make_shared<detail::watch_state<T>>(std::move(ex), std::move(initial)))
-    {
-    }
+    {}
 
     watch_source(watch_source&&) noexcept = default;
 

@@ -52,15 +52,14 @@ concept backend_has_streams = requires(B& b, priority p) {
 };
 
 template <class B>
-concept backend_has_events =
-    std::default_initializable<typename B::event> && std::movable<typename B::event> &&
-    requires(B& b, typename B::stream& s, typename B::event& e, notification n) {
-        { b.record(e, s) } -> std::same_as<error_code>;
-        { b.wait(s, e) } -> std::same_as<error_code>;
-        { b.query(e) } -> std::same_as<result<progress>>;
-        { b.synchronize(e) } -> std::same_as<error_code>;
-        { b.notify(e, n) } -> std::same_as<error_code>;
-    };
+concept backend_has_events = std::default_initializable<typename B::event> && std::movable<typename B::event> &&
+                             requires(B& b, typename B::stream& s, typename B::event& e, notification n) {
+                                 { b.record(e, s) } -> std::same_as<error_code>;
+                                 { b.wait(s, e) } -> std::same_as<error_code>;
+                                 { b.query(e) } -> std::same_as<result<progress>>;
+                                 { b.synchronize(e) } -> std::same_as<error_code>;
+                                 { b.notify(e, n) } -> std::same_as<error_code>;
+                             };
 
 template <class B>
 concept backend_has_memory = requires(B& b, const B& cb, typename B::stream& s, void* p, std::size_t n) {

@@ -30,8 +30,7 @@ public:
     using value_type = T;
 
     buffer() noexcept = default;
-    buffer(any_ref raw, std::shared_ptr<detail::buffer_owner> owner) noexcept
-        : raw_(raw), owner_(std::move(owner)) {}
+    buffer(any_ref raw, std::shared_ptr<detail::buffer_owner> owner) noexcept : raw_(raw), owner_(std::move(owner)) {}
 
     buffer(buffer&& other) noexcept : raw_(std::exchange(other.raw_, any_ref{})), owner_(std::move(other.owner_)) {}
 
@@ -60,7 +59,10 @@ public:
 
     coaccel::ref<T> ref() const noexcept { return coaccel::ref<T>::from_raw(raw_); }
     operator coaccel::ref<T>() const noexcept { return ref(); }
-    coaccel::ref<T> subspan(std::size_t offset, std::size_t count) const noexcept { return ref().subspan(offset, count); }
+    coaccel::ref<T> subspan(std::size_t offset, std::size_t count) const noexcept
+    {
+        return ref().subspan(offset, count);
+    }
 
 private:
     any_ref raw_{.type = dtype_v<T>};

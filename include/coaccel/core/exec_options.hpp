@@ -31,11 +31,20 @@ struct exec_options {
     coaccel::when_full when_full = when_full::wait;
 };
 
-/// exec_options with a deadline this far from now.
+/// exec_options with a deadline this far from now; no deadline when that is beyond what the clock can count.
 template <class Rep, class Period>
 exec_options within(std::chrono::duration<Rep, Period> time)
 {
-    return {.deadline = exec_options::clock::now() + std::chrono::duration_cast<exec_options::clock::duration>(time)};
+    using clock = exec_options::clock;
+    using seconds = std::chrono::duration<double>;
+    const auto now = clock::now();
+    // Compared in floating point, because the sum would overflow.
+    const seconds reach = clock::time_point::max() - now - std::chrono::seconds(1);
+    if (!(seconds(time) < reach))
+        return {};
+    if (seconds(time) < -reach)
+        return {.deadline = clock::time_point::min()};
+    return {.deadline = now + std::chrono::duration_cast<clock::duration>(time)};
 }
 
 } // namespace coaccel

@@ -27,13 +27,13 @@ inline constexpr std::size_t library_count = 3;
 /// Trivially copyable because it travels by memcpy into queues and over the worker's wire, and
 /// because g++ 12 destroys non-trivial aggregates twice inside a co_await expression.
 template <class Op>
-concept op = std::is_trivially_copyable_v<Op> && boost::describe::has_describe_members<Op>::value &&
-             requires(const Op& o) {
-                 typename Op::reply;
-                 { Op::name } -> std::convertible_to<std::string_view>;
-                 { Op::lib } -> std::convertible_to<library>;
-                 { o.check() } -> std::same_as<error_code>;
-             };
+concept op =
+    std::is_trivially_copyable_v<Op> && boost::describe::has_describe_members<Op>::value && requires(const Op& o) {
+        typename Op::reply;
+        { Op::name } -> std::convertible_to<std::string_view>;
+        { Op::lib } -> std::convertible_to<library>;
+        { o.check() } -> std::same_as<error_code>;
+    };
 
 /// One described field of an op.
 struct op_field {

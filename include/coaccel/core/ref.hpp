@@ -55,7 +55,8 @@ public:
     constexpr ref subspan(std::size_t offset, std::size_t count) const noexcept
     {
         ref r = *this;
-        const bool inside = raw_.offset != any_ref::invalid_offset && offset <= raw_.size && count <= raw_.size - offset;
+        const bool inside =
+            raw_.offset != any_ref::invalid_offset && offset <= raw_.size && count <= raw_.size - offset;
         r.raw_.offset = inside ? raw_.offset + offset : any_ref::invalid_offset;
         r.raw_.size = count;
         return r;

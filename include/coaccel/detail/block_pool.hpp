@@ -21,8 +21,7 @@ struct block_allocator {
     block_allocator() noexcept = default;
     template <class U>
     block_allocator(const block_allocator<U>&) noexcept
-    {
-    }
+    {}
 
     T* allocate(std::size_t n)
     {

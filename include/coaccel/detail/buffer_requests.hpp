@@ -74,8 +74,7 @@ class alloc_request : public buffer_request<T, memory::fill<T>> {
 public:
     alloc_request(const core_ptr& core, std::size_t count, bool zeroed)
         : buffer_request<T, memory::fill<T>>(core, count, memory::fill<T>{}, zeroed ? 2 : 1, 0)
-    {
-    }
+    {}
 
 protected:
     ~alloc_request() = default;
@@ -87,8 +86,7 @@ public:
     upload_request(const core_ptr& core, std::span<const T> data)
         : buffer_request<T, write_op<T>>(core, data.size(), write_op<T>{.src = data.data(), .count = data.size()}, 2,
                                          data.size_bytes())
-    {
-    }
+    {}
 
 protected:
     ~upload_request() = default;
@@ -97,8 +95,7 @@ protected:
 template <element T>
 class download_request : public request {
 public:
-    download_request(const core_ptr&, const ref<T>& source)
-        : collect_{.src = source, .sink = {this, &append}}
+    download_request(const core_ptr&, const ref<T>& source) : collect_{.src = source, .sink = {this, &append}}
     {
         bytes = source.size_bytes();
         bound_ = {.info = &info_of<collect_op<T>>(), .op = &collect_};

@@ -1,8 +1,8 @@
 #ifndef COACCEL_DETAIL_DEVICE_ACCESS_HPP
 #define COACCEL_DETAIL_DEVICE_ACCESS_HPP
 
-#include <coaccel/detail/pending_op.hpp>
 #include <coaccel/core/buffer.hpp>
+#include <coaccel/detail/pending_op.hpp>
 #include <coaccel/detail/request.hpp>
 
 #include <boost/asio/any_io_executor.hpp>

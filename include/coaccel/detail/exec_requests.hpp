@@ -17,7 +17,10 @@ namespace coaccel::detail {
 template <class Op>
 std::uint64_t host_bytes(const Op& op) noexcept
 {
-    if constexpr (requires { op.count; typename Op::value_type; })
+    if constexpr (requires {
+                      op.count;
+                      typename Op::value_type;
+                  })
         return op.count * sizeof(typename Op::value_type);
     else
         return 0;
@@ -149,9 +152,9 @@ private:
             made.lib = library::user;
             made.check = [](const void*) { return error_code{}; };
             std::size_t i = 0;
-            ((made.operands.push_back({"operand", static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i++),
-                                       sizeof(any_ref), op_field::kind::operand, Operands::mode,
-                                       dtype_v<typename Operands::value_type>})),
+            ((made.operands.push_back(
+                 {"operand", static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i++), sizeof(any_ref),
+                  op_field::kind::operand, Operands::mode, dtype_v<typename Operands::value_type>})),
              ...);
             return made;
         }();

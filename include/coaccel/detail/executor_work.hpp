@@ -22,14 +22,13 @@ class executor_work {
 public:
     explicit executor_work(const Executor& ex)
         : executor_(ex), tracked_(asio::prefer(ex, asio::execution::outstanding_work.tracked))
-    {
-    }
+    {}
 
     Executor get_executor() const noexcept { return executor_; }
 
 private:
-    using tracked_type =
-        std::decay_t<decltype(asio::prefer(std::declval<const Executor&>(), asio::execution::outstanding_work.tracked))>;
+    using tracked_type = std::decay_t<decltype(asio::prefer(std::declval<const Executor&>(),
+                                                            asio::execution::outstanding_work.tracked))>;
 
     Executor executor_;
     tracked_type tracked_;

@@ -113,8 +113,7 @@ private:
     explicit pending_op(Handler&& handler, const Executor& ex, Args&&... args)
         : Base(std::forward<Args>(args)...), handler_(std::move(handler)),
           handler_work_(asio::get_associated_executor(handler_, ex)), io_work_(ex)
-    {
-    }
+    {}
 
     ~pending_op() = default;
 

@@ -1,10 +1,10 @@
 #ifndef COACCEL_DETAIL_REQUEST_HPP
 #define COACCEL_DETAIL_REQUEST_HPP
 
-#include <coaccel/detail/pending.hpp>
 #include <coaccel/core/exec_options.hpp>
 #include <coaccel/core/op.hpp>
 #include <coaccel/detail/inbox.hpp>
+#include <coaccel/detail/pending.hpp>
 
 #include <boost/intrusive/set_hook.hpp>
 

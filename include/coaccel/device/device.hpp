@@ -57,6 +57,13 @@ public:
             detail::initiate_request<detail::start_request<device>>{handle->core}, token, handle);
     }
 
+    /// \copydoc async_create
+    template <class Executor, asio::completion_token_for<void(error_code, device)> Token = default_token>
+    static auto async_create(const Executor& ex, Token&& token = {})
+    {
+        return async_create(ex, device_options{}, static_cast<Token&&>(token));
+    }
+
     executor_type get_executor() const noexcept { return detail::executor_of(core()); }
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     friend bool operator==(const device&, const device&) = default;
@@ -224,8 +231,8 @@ public:
     template <asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_shutdown(shutdown mode, Token&& token = {}) const
     {
-        return asio::async_initiate<Token, void(error_code)>(
-            detail::initiate_request<detail::shutdown_request>{core()}, token, mode);
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_request<detail::shutdown_request>{core()},
+                                                             token, mode);
     }
 
     /// \copydoc async_shutdown

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <type_traits>
 
 namespace coaccel {
 
@@ -43,6 +44,8 @@ struct device_options {
     /// errc::invalid_option when something is out of range.
     COACCEL_DECL error_code check() const noexcept;
 };
+
+static_assert(std::is_trivially_copyable_v<device_options>);
 
 } // namespace coaccel
 

@@ -35,7 +35,7 @@ public:
     /// The next op that is run kills its context.
     void poison() noexcept { poison_.store(true, std::memory_order_relaxed); }
 
-    /// The next op that is run hangs.
+    /// The next op that is run hangs; with host_mode::in_turn, where that would hold up the executor, it poisons.
     void hang() noexcept { hang_.store(true, std::memory_order_relaxed); }
 
     /// The next n attempts to start a context fail.

@@ -5,7 +5,6 @@
 #include <coaccel/host/fault_injector.hpp>
 
 #include <cstdint>
-#include <memory>
 
 namespace coaccel {
 
@@ -26,8 +25,10 @@ struct host_options {
     std::uint64_t memory_limit = 0;
     /// Faults to inject, counted over the life of the device.
     host_faults faults{};
-    /// To inject faults while the program runs. Made from `faults` when empty.
-    std::shared_ptr<fault_injector> injector{};
+    /// To inject faults while the program runs; instead of `faults`, when set. Must outlive the device.
+    /// A plain pointer keeps the options trivially copyable, and so safe as temporaries in a co_await
+    /// expression with g++ 12.
+    fault_injector* injector = nullptr;
 
     COACCEL_DECL error_code check() const noexcept;
 };

@@ -12,7 +12,6 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -10,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -148,8 +147,8 @@ TEST_CASE("the deadline covers the wait for room, and the request is taken back"
 
 TEST_CASE("each cancellation type ends the ask, waiting for room or for the answer")
 {
-    for (auto type : {asio::cancellation_type::total, asio::cancellation_type::partial,
-                      asio::cancellation_type::terminal}) {
+    for (auto type :
+         {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
         asio::io_context ctx;
         auto box = make(ctx, 1);
         asio::cancellation_signal signal;
@@ -157,8 +156,7 @@ TEST_CASE("each cancellation type ends the ask, waiting for room or for the answ
         reply r;
         reply room;
         async_ask<int>(box.ref(), asking(1), 1h, asio::bind_cancellation_slot(signal.slot(), r.handler()));
-        async_ask<int>(box.ref(), asking(2), 1h,
-                       asio::bind_cancellation_slot(signal_for_room.slot(), room.handler()));
+        async_ask<int>(box.ref(), asking(2), 1h, asio::bind_cancellation_slot(signal_for_room.slot(), room.handler()));
         signal.emit(type);
         signal_for_room.emit(type);
         ctx.run();

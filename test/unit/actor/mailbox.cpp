@@ -15,7 +15,6 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
-
 #include <doctest/doctest.h>
 
 #include <future>
@@ -246,8 +245,8 @@ TEST_CASE("messages need not be default-constructible for batches")
 
 TEST_CASE("each cancellation type withdraws a waiting send without trace")
 {
-    for (auto type : {asio::cancellation_type::total, asio::cancellation_type::partial,
-                      asio::cancellation_type::terminal}) {
+    for (auto type :
+         {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
         asio::io_context ctx;
         auto box = make<std::shared_ptr<int>>(ctx, 1);
         CHECK_FALSE(box.try_send(std::make_shared<int>(0)));
@@ -271,8 +270,8 @@ TEST_CASE("each cancellation type withdraws a waiting send without trace")
 
 TEST_CASE("each cancellation type ends a waiting receive without trace")
 {
-    for (auto type : {asio::cancellation_type::total, asio::cancellation_type::partial,
-                      asio::cancellation_type::terminal}) {
+    for (auto type :
+         {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
         asio::io_context ctx;
         auto box = make<int>(ctx, 1);
         asio::cancellation_signal signal;

@@ -11,7 +11,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -160,13 +159,13 @@ TEST_CASE("cancelled sends are refused or delivered, never both and never neithe
         auto strand = asio::make_strand(ctx);
         auto signal = std::make_shared<asio::cancellation_signal>();
         asio::post(strand, [&, strand, signal, i] {
-            box.async_send(letter{0, i, std::make_shared<int>(i)},
-                           asio::bind_cancellation_slot(
-                               signal->slot(), asio::bind_executor(strand, [&, signal](error_code ec) {
-                                   ++(ec ? aborted : accepted);
-                                   if (--open == 0)
-                                       box.close();
-                               })));
+            box.async_send(
+                letter{0, i, std::make_shared<int>(i)},
+                asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, [&, signal](error_code ec) {
+                                                 ++(ec ? aborted : accepted);
+                                                 if (--open == 0)
+                                                     box.close();
+                                             })));
         });
         if (i % 2)
             asio::post(strand, [signal] { signal->emit(asio::cancellation_type::total); });

@@ -10,7 +10,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -234,8 +233,8 @@ TEST_CASE("a second run is refused")
 
 TEST_CASE("cancelling the run stops the children first")
 {
-    for (auto type : {asio::cancellation_type::total, asio::cancellation_type::partial,
-                      asio::cancellation_type::terminal}) {
+    for (auto type :
+         {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
         two_puppets t;
         auto s = t.make(policy());
         asio::cancellation_signal signal;

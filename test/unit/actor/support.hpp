@@ -28,8 +28,7 @@ struct counting_allocator {
 
     template <class U>
     counting_allocator(const counting_allocator<U>& other) noexcept : count(other.count)
-    {
-    }
+    {}
 
     T* allocate(std::size_t n)
     {

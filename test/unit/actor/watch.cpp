@@ -11,7 +11,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
-
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -146,8 +145,8 @@ TEST_CASE("a second wait on one subscriber is refused")
 
 TEST_CASE("each cancellation type ends a wait, and nothing counts as seen")
 {
-    for (auto type : {asio::cancellation_type::total, asio::cancellation_type::partial,
-                      asio::cancellation_type::terminal}) {
+    for (auto type :
+         {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
         asio::io_context ctx;
         watch_source<std::string> source(ctx.get_executor(), "one");
         auto w = source.subscribe();

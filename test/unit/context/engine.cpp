@@ -29,8 +29,7 @@ class manual final : public Request {
 public:
     template <class... Args>
     explicit manual(Args&&... args) : Request(detail::core_ptr(), static_cast<Args&&>(args)...)
-    {
-    }
+    {}
 
     void post() override {}
     void destroy() noexcept override {}
@@ -139,7 +138,6 @@ public:
     static constexpr std::uint32_t device = 7;
     static constexpr std::uint32_t generation = 3;
 
-    std::unique_ptr<detail::context> context;
     std::map<detail::request*, std::vector<error_code>> ended;
     int losses = 0;
     error_code reason;
@@ -148,6 +146,10 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     bool woken_ = false;
+
+public:
+    // Last, because its threads use all of the above until it is gone.
+    std::unique_ptr<detail::context> context;
 };
 
 struct setting {
@@ -247,7 +249,8 @@ TEST_CASE("random op graphs give what running them one after another gives")
             switch (pick(3)) {
             case 0: {
                 const auto value = static_cast<float>(pick(7));
-                fills.push_back(std::make_unique<exec<memory::fill<float>>>(memory::fill<float>{device[to], value}, how));
+                fills.push_back(
+                    std::make_unique<exec<memory::fill<float>>>(memory::fill<float>{device[to], value}, how));
                 model[to].assign(length, value);
                 all.push_back(fills.back().get());
                 break;
@@ -335,7 +338,8 @@ TEST_CASE("a fault waits for ops that still use the caller's memory")
     for_each_setting(
         [](const setting& s) {
             setting armed = s;
-            armed.host.injector = std::make_shared<fault_injector>();
+            fault_injector injector;
+            armed.host.injector = &injector;
             driver d(armed.host, armed.context);
             const auto x = d.floats(4);
             const auto y = d.floats(4);
@@ -344,7 +348,7 @@ TEST_CASE("a fault waits for ops that still use the caller's memory")
             inside.options.lane = 0;
             d.submit(inside);
             gate.wait_for(1);
-            armed.host.injector->poison();
+            injector.poison();
             exec_options other;
             other.lane = 1;
             exec<memory::fill<float>> fatal(memory::fill<float>{y, 1.0f}, other);

@@ -19,8 +19,7 @@ struct plain final : detail::request {
 struct fixture {
     explicit fixture(queue_limits limits = {.max_in_flight = 2, .max_bytes_in_flight = 100, .max_queued = 4})
         : gate(limits)
-    {
-    }
+    {}
 
     plain& make(std::uint64_t bytes = 0)
     {

@@ -3,7 +3,6 @@
 #include <coaccel/ops/blas.hpp>
 
 #include <boost/asio.hpp>
-
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -5,7 +5,6 @@
 
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -29,9 +28,8 @@ struct blocked {
         o.queue.max_in_flight = 1;
         gpu = make_device(io, o);
         x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
-        gpu.async_submit(inout(x), test::gate_op{&gate}, asio::bind_cancellation_slot(running.slot(), [this](error_code ec) {
-                             running_outcome = ec;
-                         }));
+        gpu.async_submit(inout(x), test::gate_op{&gate},
+                         asio::bind_cancellation_slot(running.slot(), [this](error_code ec) { running_outcome = ec; }));
         test::run_until(io, [this] { return gate.reached(1); });
     }
 
@@ -138,7 +136,8 @@ TEST_CASE("a start and a shutdown can be given up waiting for")
     o.restart.max_backoff = 1h;
     asio::cancellation_signal signal;
     error_code seen = errc::no_value;
-    device::async_create(io.get_executor(), o, asio::bind_cancellation_slot(signal.slot(), [&](error_code ec, device d) {
+    device::async_create(io.get_executor(), o,
+                         asio::bind_cancellation_slot(signal.slot(), [&](error_code ec, device d) {
                              seen = ec;
                              CHECK_FALSE(d);
                          }));

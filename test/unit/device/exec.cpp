@@ -5,7 +5,6 @@
 #include <coaccel/ops/blas.hpp>
 
 #include <boost/asio.hpp>
-
 #include <doctest/doctest.h>
 
 namespace {
@@ -203,12 +202,10 @@ TEST_CASE("a handler may be bound to a strand, of whatever kind")
     auto plain = asio::make_strand(io);
     auto erased = asio::make_strand(asio::any_io_executor(io.get_executor()));
     int ran = 0;
-    gpu.async_exec(memory::fill<float>{x, 1.0f}, asio::bind_executor(plain, [&](error_code ec) {
-                       ran += !ec && plain.running_in_this_thread();
-                   }));
-    gpu.async_exec(memory::fill<float>{x, 1.0f}, asio::bind_executor(erased, [&](error_code ec) {
-                       ran += !ec && erased.running_in_this_thread();
-                   }));
+    gpu.async_exec(memory::fill<float>{x, 1.0f},
+                   asio::bind_executor(plain, [&](error_code ec) { ran += !ec && plain.running_in_this_thread(); }));
+    gpu.async_exec(memory::fill<float>{x, 1.0f},
+                   asio::bind_executor(erased, [&](error_code ec) { ran += !ec && erased.running_in_this_thread(); }));
     test::run_until(io, [&] { return ran == 2; });
 }
 

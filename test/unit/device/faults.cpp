@@ -4,7 +4,6 @@
 #include <coaccel/ops/blas.hpp>
 
 #include <boost/asio.hpp>
-
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -19,7 +18,7 @@ using test::make_device;
 struct armed {
     explicit armed(device_options o = test::pool_options()) : options(std::move(o))
     {
-        options.host.injector = injector;
+        options.host.injector = injector.get();
     }
 
     std::shared_ptr<fault_injector> injector = std::make_shared<fault_injector>();
@@ -184,7 +183,8 @@ TEST_CASE("the generation is published when the new context can be used")
     armed a;
     asio::io_context io;
     auto gpu = make_device(io, a.options);
-    auto use_each_generation = [](device d, int rounds, std::shared_ptr<fault_injector> faults) -> asio::awaitable<void> {
+    auto use_each_generation = [](device d, int rounds,
+                                  std::shared_ptr<fault_injector> faults) -> asio::awaitable<void> {
         auto generations = d.watch_generation();
         for (int i = 0; i < rounds; ++i) {
             auto x = co_await d.async_alloc<float>(4);

@@ -4,7 +4,6 @@
 #include <coaccel/ops/blas.hpp>
 
 #include <boost/asio.hpp>
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -163,13 +162,39 @@ TEST_CASE("buffers, watches and handles may outlive the execution context")
         x = await(io, gpu.async_alloc<float>(4)).value();
         states = gpu.watch_state();
     }
+    // Only new operations need an execution context.
     CHECK(states->get().state == device_state::ready);
-    bool called = false;
-    gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code) { called = true; });
+    CHECK(gpu.status().generation == 1);
     gpu.cancel();
     x.reset();
     gpu = {};
-    CHECK_FALSE(called);
+}
+
+TEST_CASE("a buffer released after the shutdown is nobody's burden")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    CHECK(await(io, gpu.async_shutdown()));
+    x.reset();
+    // The io_context goes before it has heard of the release.
+}
+
+asio::awaitable<bool> options_in_place()
+{
+    const auto ex = co_await asio::this_coro::executor;
+    fault_injector faults;
+    auto made = co_await device::async_create(
+        ex, device_options{.kind = device_kind::host, .host = {.mode = host_mode::in_turn, .injector = &faults}});
+    auto plain = co_await device::async_create(ex);
+    co_return made.has_value() && plain.has_value();
+}
+
+TEST_CASE("options can be written in place, and left out")
+{
+    asio::io_context io;
+    CHECK(test::co_run(io, options_in_place()));
+    test::run_out(io);
 }
 
 TEST_CASE("a handler that throws harms nobody else")

@@ -31,7 +31,7 @@ TEST_CASE("the n-th op poisons: what came before has run, nothing does after")
         journal notes;
         std::vector<std::unique_ptr<task>> tasks;
         test::told second, third, fifth;
-        host_backend b(host_with(mode, std::make_shared<fault_injector>(plan)));
+        host_backend b(host_with(mode, plan));
         auto s = b.make_stream(priority::normal).value();
         std::vector<host_backend::event> ends;
         for (int i = 1; i <= 5; ++i) {
@@ -61,7 +61,7 @@ TEST_CASE("the n-th op poisons: what came before has run, nothing does after")
 
 TEST_CASE("a fault holds up the streams that wait for it")
 {
-    auto injector = std::make_shared<fault_injector>();
+    fault_injector injector;
     journal notes;
     auto bad = notes.make(1), behind = notes.make(2);
     test::told told;
@@ -72,7 +72,7 @@ TEST_CASE("a fault holds up the streams that wait for it")
     auto other = b.make_stream(priority::normal).value();
     CHECK(b.enqueue(s, blocker.op()) == error_code());
     gate.wait_for(1);
-    injector->poison();
+    injector.poison();
     CHECK(b.enqueue(s, bad->op()) == error_code());
     auto e = after(b, s);
     CHECK(b.wait(other, e) == error_code());
@@ -92,7 +92,7 @@ TEST_CASE("a hung op does not end until its context is condemned, and never runs
     journal notes;
     auto hung = notes.make(1), behind = notes.make(2), elsewhere = notes.make(3);
     test::told told;
-    host_backend b(host_with(host_mode::pool, std::make_shared<fault_injector>(plan)));
+    host_backend b(host_with(host_mode::pool, plan));
     auto s = b.make_stream(priority::normal).value();
     auto other = b.make_stream(priority::normal).value();
     CHECK(b.enqueue(s, hung->op()) == error_code());
@@ -113,16 +113,16 @@ TEST_CASE("a hung op does not end until its context is condemned, and never runs
 
 TEST_CASE("an op that is to hang in turn kills its context instead of holding up the caller")
 {
-    auto injector = std::make_shared<fault_injector>();
+    fault_injector injector;
     journal notes;
     auto t = notes.make(1);
     host_backend b(host_with(host_mode::in_turn, injector));
     auto s = b.make_stream(priority::normal).value();
-    injector->hang();
+    injector.hang();
     CHECK(b.enqueue(s, t->op()) == error_code());
     CHECK(b.status() == errc::context_lost);
     CHECK(notes.order.empty());
-    CHECK(injector->played() == 1);
+    CHECK(injector.played() == 1);
 }
 
 TEST_CASE("death is admitted only when the ops still running have left the callers' memory")
@@ -160,7 +160,7 @@ TEST_CASE("a delay is added to each op, and cut short by an abort")
     plan.delay = 5ms;
     task t([] {});
     {
-        host_backend b(host_with(host_mode::pool, std::make_shared<fault_injector>(plan)));
+        host_backend b(host_with(host_mode::pool, plan));
         auto s = b.make_stream(priority::normal).value();
         const auto start = std::chrono::steady_clock::now();
         CHECK(b.enqueue(s, t.op()) == error_code());
@@ -170,7 +170,7 @@ TEST_CASE("a delay is added to each op, and cut short by an abort")
         CHECK(std::chrono::steady_clock::now() - start >= 10ms);
     }
     plan.delay = 1h;
-    host_backend b(host_with(host_mode::pool, std::make_shared<fault_injector>(plan)));
+    host_backend b(host_with(host_mode::pool, plan));
     auto s = b.make_stream(priority::normal).value();
     CHECK(b.enqueue(s, t.op()) == error_code());
     b.abort();
@@ -205,14 +205,14 @@ TEST_CASE("create refuses bad options, and starts as often as it is told to")
     CHECK(host_backend::create(bad).error() == errc::invalid_option);
     host_faults plan;
     plan.refuse_starts = 2;
-    auto injector = std::make_shared<fault_injector>(plan);
+    fault_injector injector(plan);
     for (const auto mode : both_modes) {
         CHECK(host_backend::create(host_with(mode, injector)).error() == errc::start_failed);
         CHECK(host_backend::create(host_with(mode, injector)).error() == errc::start_failed);
         auto made = host_backend::create(host_with(mode, injector));
         REQUIRE(made);
         CHECK(made.value()->status() == error_code());
-        injector->refuse_starts(2);
+        injector.refuse_starts(2);
     }
 }
 

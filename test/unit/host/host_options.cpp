@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <memory>
+#include <deque>
 
 namespace {
 
@@ -17,12 +17,14 @@ host_options changed(Change change)
     return o;
 }
 
-std::shared_ptr<fault_injector> injector(std::chrono::nanoseconds delay, std::uint64_t hang_at)
+fault_injector* injector(std::chrono::nanoseconds delay, std::uint64_t hang_at)
 {
+    // Until the end of the program; options only point at them.
+    static std::deque<fault_injector> all;
     host_faults plan;
     plan.delay = delay;
     plan.hang_at = hang_at;
-    return std::make_shared<fault_injector>(plan);
+    return &all.emplace_back(plan);
 }
 
 } // namespace

@@ -94,11 +94,17 @@ inline coaccel::host_options host_with(coaccel::host_mode mode, int threads = 2)
     return o;
 }
 
-inline coaccel::host_options host_with(coaccel::host_mode mode,
-                                       const std::shared_ptr<coaccel::fault_injector>& injector)
+inline coaccel::host_options host_with(coaccel::host_mode mode, coaccel::fault_injector& injector)
 {
     auto o = host_with(mode);
-    o.injector = injector;
+    o.injector = &injector;
+    return o;
+}
+
+inline coaccel::host_options host_with(coaccel::host_mode mode, const coaccel::host_faults& plan)
+{
+    auto o = host_with(mode);
+    o.faults = plan;
     return o;
 }
 

@@ -48,8 +48,7 @@ public:
     actor_state(strand_type strand, mailbox<M> inbound, mailbox<char> verdicts, factory_type factory)
         : strand_(std::move(strand)), mailbox_(std::move(inbound)), verdicts_(std::move(verdicts)),
           factory_(std::move(factory))
-    {
-    }
+    {}
 
     mailbox<M>& inbound() noexcept { return mailbox_; }
 
@@ -59,7 +58,9 @@ public:
             self->stopping_ = false;
             while (self->verdicts_.try_receive()) {
             }
-            asio::co_spawn(self->strand_, run(self, l),
+            // Apart from the move below, for arguments are evaluated in any order.
+            auto body = run(self, l);
+            asio::co_spawn(self->strand_, std::move(body),
                            asio::bind_cancellation_slot(self->cancel_.slot(), ended{self, std::move(l)}));
         });
     }

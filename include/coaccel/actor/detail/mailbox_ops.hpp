@@ -38,8 +38,7 @@ class batch_waiter : public pending {
 public:
     batch_waiter(std::shared_ptr<mailbox_state<M>> state, std::vector<M>& out, std::size_t max) noexcept
         : state_(std::move(state)), out_(&out), max_(max)
-    {
-    }
+    {}
 
     std::tuple<error_code, std::size_t> take()
     {
@@ -77,8 +76,7 @@ protected:
     {
         using op_type = pending_op<Base, std::decay_t<Handler>, executor_type>;
         auto* op = op_type::create(std::forward<Handler>(handler), state_->executor(), std::forward<Args>(args)...);
-        using waiting_as =
-            std::conditional_t<std::is_base_of_v<send_waiter<M>, Base>, send_waiter<M>, pending>;
+        using waiting_as = std::conditional_t<std::is_base_of_v<send_waiter<M>, Base>, send_waiter<M>, pending>;
         op->on_cancel(canceller<mailbox_state<M>, waiting_as>{state_, op});
         return op;
     }

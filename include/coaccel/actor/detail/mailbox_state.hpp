@@ -1,10 +1,10 @@
 #ifndef COACCEL_ACTOR_DETAIL_MAILBOX_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_MAILBOX_STATE_HPP
 
-#include <coaccel/detail/pending.hpp>
 #include <coaccel/actor/detail/ring.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/core/result.hpp>
+#include <coaccel/detail/pending.hpp>
+#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>

@@ -33,8 +33,7 @@ class ring {
 public:
     explicit ring(std::size_t capacity)
         : capacity_(capacity), mask_(std::bit_ceil(capacity) - 1), cells_(std::make_unique<cell[]>(mask_ + 1))
-    {
-    }
+    {}
 
     ring(const ring&) = delete;
     ring& operator=(const ring&) = delete;

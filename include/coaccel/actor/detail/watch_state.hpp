@@ -139,8 +139,7 @@ class watch_waiter : public pending {
 public:
     watch_waiter(std::shared_ptr<watch_state<T>> state, std::shared_ptr<watch_cursor> cursor) noexcept
         : state_(std::move(state)), cursor_(std::move(cursor))
-    {
-    }
+    {}
 
     std::tuple<error_code, T> take() const { return state_->deliver(ec, *cursor_); }
 
@@ -159,8 +158,7 @@ public:
 
     initiate_changed(std::shared_ptr<watch_state<T>> state, std::shared_ptr<watch_cursor> cursor) noexcept
         : state_(std::move(state)), cursor_(std::move(cursor))
-    {
-    }
+    {}
 
     executor_type get_executor() const noexcept { return state_->executor(); }
 
