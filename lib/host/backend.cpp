@@ -13,7 +13,7 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 {
     if (auto ec = o.check())
         return ec;
-    if (o.injector && o.injector->refuses_start())
+    if (o.injector->refuses_start())
         return errc::start_failed;
     try {
         return std::make_unique<backend>(o);
@@ -24,9 +24,7 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
     }
 }
 
-backend::backend(const options& o)
-    : options_(o), table_(op_table::instance()), own_faults_(o.faults), faults_(o.injector ? o.injector : &own_faults_),
-      memory_(o.memory_limit)
+backend::backend(const options& o) : options_(o), table_(op_table::instance()), memory_(o.memory_limit)
 {
     if (o.mode == host_mode::in_turn)
         return;
@@ -96,7 +94,7 @@ result<void*> backend::allocate(stream&, std::size_t bytes)
 {
     if (dead())
         return errc::context_lost;
-    if (faults_->out_of_memory(memory_.info().used + bytes))
+    if (options_.injector->out_of_memory(memory_.info().used + bytes))
         return errc::out_of_memory;
     return memory_.allocate(bytes);
 }
@@ -188,9 +186,9 @@ bool backend::run_item(stream_state& s, const stream_item& item)
 void backend::run_op(const stream_item& item)
 {
     using verdict = fault_injector::verdict;
-    const auto fate = faults_->next_op();
-    if (faults_->delay() > std::chrono::nanoseconds(0))
-        linger(faults_->delay());
+    const auto fate = options_.injector->next_op();
+    if (options_.injector->delay() > std::chrono::nanoseconds(0))
+        linger(options_.injector->delay());
     // In turn, nobody could end the wait: an op that is to hang kills its context at once.
     if (fate == verdict::hang && options_.mode == host_mode::pool)
         linger(std::chrono::nanoseconds::max());

@@ -22,7 +22,16 @@ class backend {
 public:
     static constexpr std::string_view name = "host";
 
-    using options = host_options;
+    /// The caller's options, and the injector that all contexts made from them share.
+    struct options : host_options {
+        options(const host_options& o) : host_options(o), own_injector(std::make_shared<fault_injector>(o.faults))
+        {
+            if (!injector)
+                injector = own_injector.get();
+        }
+
+        std::shared_ptr<fault_injector> own_injector;
+    };
 
     class stream {
     public:
@@ -75,10 +84,8 @@ private:
     void linger(std::chrono::nanoseconds time);
     bool dead() const noexcept { return dead_.load(std::memory_order_seq_cst); }
 
-    host_options options_;
+    options options_;
     const op_table& table_;
-    fault_injector own_faults_;
-    fault_injector* faults_;
     memory_pool memory_;
     std::vector<std::unique_ptr<stream_state>> streams_;
 

@@ -8,16 +8,14 @@
 
 namespace coaccel::host {
 
-detail::context_factory make_factory(host_options options)
+detail::context_factory make_factory(const host_options& options)
 {
-    const auto own = std::make_shared<fault_injector>(options.faults);
-    if (!options.injector)
-        options.injector = own.get();
-    return [options, own](detail::context_identity identity, detail::context_events& events,
-                          const context_options& how) -> result<std::unique_ptr<detail::context>> {
-        BOOST_OUTCOME_TRY(auto made, backend::create(options));
-        return std::make_unique<detail::engine<backend>>(std::move(made), identity, events, how);
-    };
+    return
+        [options = backend::options(options)](detail::context_identity identity, detail::context_events& events,
+                                              const context_options& how) -> result<std::unique_ptr<detail::context>> {
+            BOOST_OUTCOME_TRY(auto made, backend::create(options));
+            return std::make_unique<detail::engine<backend>>(std::move(made), identity, events, how);
+        };
 }
 
 } // namespace coaccel::host
