@@ -47,9 +47,9 @@ int main(int argc, char** argv)
     }
 
     rows table;
-    const std::pair<const char*, void (*)(rows&)> groups[] = {{"mailbox", coaccel::bench::mailbox_rows},
-                                                              {"exec", coaccel::bench::exec_rows},
-                                                              {"gemm", coaccel::bench::gemm_rows}};
+    const std::pair<const char*, void (*)(rows&)> groups[] = {{"gemm", coaccel::bench::gemm_rows},
+                                                              {"mailbox", coaccel::bench::mailbox_rows},
+                                                              {"exec", coaccel::bench::exec_rows}};
     for (const auto& [name, measure] : groups) {
         std::fprintf(stderr, "measuring %s ...\n", name);
         measure(table);

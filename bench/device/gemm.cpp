@@ -29,7 +29,7 @@ void gemm_rows(rows& table)
         return std::chrono::duration<double, std::milli>(clock::now() - began).count();
     };
     const auto p = side_by_side(
-        41,
+        81,
         [&] {
             return milliseconds([&] {
                 await<void>(io, gpu.async_exec(blas::gemm<float>{.a = da, .b = db, .c = dc, .m = n, .n = n, .k = n}));
