@@ -326,7 +326,7 @@ private:
         if (options_.completion == completion::sync) {
             l.watched = std::move(oldest.end);
             l.watched_ticket = oldest.ticket;
-            l.waiter.wait_for([this, e = &l.watched] { (void)backend_->synchronize(*e); }, n);
+            failed(l.waiter.wait_for([this, e = &l.watched] { (void)backend_->synchronize(*e); }, n));
         } else {
             failed(backend_->notify(oldest.end, n));
         }

@@ -1,10 +1,11 @@
 #include "context/sync_waiter.hpp"
 
+#include <system_error>
 #include <utility>
 
 namespace coaccel::detail {
 
-void sync_waiter::wait_for(std::function<void()> block, notification done)
+error_code sync_waiter::wait_for(std::function<void()> block, notification done)
 {
     {
         const std::scoped_lock lock(mutex_);
@@ -12,9 +13,15 @@ void sync_waiter::wait_for(std::function<void()> block, notification done)
         done_ = done;
         busy_.store(true, std::memory_order_release);
     }
-    if (!thread_.joinable())
-        thread_ = std::thread([this] { run(); });
+    try {
+        if (!thread_.joinable())
+            thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error&) {
+        busy_.store(false, std::memory_order_release);
+        return errc::context_lost;
+    }
     changed_.notify_one();
+    return {};
 }
 
 void sync_waiter::stop() noexcept

@@ -17,8 +17,8 @@ public:
     sync_waiter() = default;
     ~sync_waiter() { stop(); }
 
-    /// Blocks in `block` on the thread, then notifies. One at a time.
-    void wait_for(std::function<void()> block, notification done);
+    /// Blocks in `block` on the thread, then notifies. One at a time. Fails when there can be no thread.
+    error_code wait_for(std::function<void()> block, notification done);
 
     /// Whether the thread is between wait_for and its notification.
     bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }

@@ -38,8 +38,8 @@ inline error_code check_batch(coaccel::detail::extent one, std::uint64_t stride,
 
 /// C = alpha * op(A) * op(B) + beta * C, with op(A) m by k, op(B) k by n and C m by n.
 ///
-/// Column-major. A leading dimension left at zero means the matrix is packed. With beta zero, C is
-/// not read. 16-bit elements accumulate in f32.
+/// Column-major. A leading dimension left at zero means the matrix is packed. With beta zero C is not
+/// read, with alpha zero A and B are not. 16-bit elements accumulate in f32.
 template <gemm_element T>
 struct gemm {
     using value_type = T;

@@ -5,6 +5,7 @@
 #include <coaccel/core/operand.hpp>
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 
 // What shapes need of memory, computed without overflow. Shared by the checks of all dense ops.
@@ -69,7 +70,8 @@ inline bool vectors_touch(const any_ref& x, std::int64_t incx, const any_ref& y,
     if (!x_extent || !y_extent || x.offset >= y.offset + *y_extent || y.offset >= x.offset + *x_extent)
         return false;
     const std::uint64_t distance = x.offset > y.offset ? x.offset - y.offset : y.offset - x.offset;
-    return step_of(incx) != step_of(incy) || distance % step_of(incx) == 0;
+    // Places of x and y differ by a multiple of what both steps have in common.
+    return distance % std::gcd(step_of(incx), step_of(incy)) == 0;
 }
 
 } // namespace coaccel::detail

@@ -18,6 +18,8 @@ void axpy(const blas::axpy<T>& op, const bound_op& o)
 {
     const auto x = vector(o.data(op.x), op.n, op.incx);
     auto y = vector(o.data(op.y), op.n, op.incy);
+    if (op.alpha == T(0))
+        return;
     if (opposed(op))
         y += op.alpha * x.reverse();
     else

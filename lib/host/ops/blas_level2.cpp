@@ -22,14 +22,16 @@ void gemv(const blas::gemv<T>& op, const bound_op& o)
     const auto a = matrix(o.data(op.a), op.m, op.n, op.lda);
     const auto x = packed(o.data(op.x), op.x_size(), op.incx);
     Eigen::Matrix<T, Dynamic, 1> product(static_cast<Index>(op.y_size()));
-    if (op.trans == blas::transpose::no)
+    // What is multiplied by zero is not read: it may hold anything.
+    if (op.alpha == T(0))
+        product.setZero();
+    else if (op.trans == blas::transpose::no)
         product.noalias() = op.alpha * a * x;
     else
         product.noalias() = op.alpha * a.transpose() * x;
     if (op.incy < 0)
         product.reverseInPlace();
     auto y = vector(o.data(op.y), op.y_size(), op.incy);
-    // With beta zero, y is not read: it may hold anything.
     if (op.beta == T(0))
         y = product;
     else
@@ -42,7 +44,8 @@ void ger(const blas::ger<T>& op, const bound_op& o)
     auto a = matrix(o.data(op.a), op.m, op.n, op.lda);
     const auto x = packed(o.data(op.x), op.m, op.incx);
     const auto y = packed(o.data(op.y), op.n, op.incy);
-    a.noalias() += op.alpha * x * y.transpose();
+    if (op.alpha != T(0))
+        a.noalias() += op.alpha * x * y.transpose();
 }
 
 template <class T>

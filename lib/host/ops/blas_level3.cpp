@@ -12,14 +12,13 @@ using dense = Eigen::Matrix<T, Dynamic, Dynamic>;
 template <class A, class B, class C, class S>
 void multiply(const A& a, const B& b, C&& c, S alpha, S beta)
 {
-    // With beta zero, C is not read: it may hold anything.
-    if (beta == S(0)) {
-        c.noalias() = alpha * a * b;
-        return;
-    }
-    if (beta != S(1))
+    // What is multiplied by zero is not read: it may hold anything.
+    if (beta == S(0))
+        c.setZero();
+    else if (beta != S(1))
         c *= beta;
-    c.noalias() += alpha * a * b;
+    if (alpha != S(0))
+        c.noalias() += alpha * a * b;
 }
 
 template <class A, class B, class C, class S>

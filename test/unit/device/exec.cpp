@@ -7,6 +7,8 @@
 #include <boost/asio.hpp>
 #include <doctest/doctest.h>
 
+#include <limits>
+
 namespace {
 
 using namespace coaccel;
@@ -78,6 +80,21 @@ TEST_CASE("a seq completes once, with the replies of its ops")
     CHECK(std::get<0>(both.value()) == 16.0f);
     CHECK(std::get<1>(both.value()) == 0u);
     CHECK(await(io, gpu.async_exec(seq(memory::fill<float>{x, 2.0f}, memory::fill<float>{x, 3.0f}))));
+}
+
+TEST_CASE("what is multiplied by zero is not read")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    const std::vector<float> nothing(4, std::numeric_limits<float>::quiet_NaN());
+    auto a = await(io, gpu.async_upload(nothing)).value();
+    auto c = await(io, gpu.async_upload(nothing)).value();
+    CHECK(await(io, gpu.async_exec(blas::gemm<float>{.a = a, .b = a, .c = c, .m = 2, .n = 2, .k = 2, .alpha = 0})));
+    CHECK(await(io, gpu.async_exec(blas::gemv<float>{
+                        .a = a, .x = a, .y = c.subspan(0, 2), .m = 2, .n = 2, .alpha = 0, .beta = 1})));
+    CHECK(await(io, gpu.async_exec(blas::ger<float>{.x = a, .y = a, .a = c, .m = 2, .n = 2, .alpha = 0})));
+    CHECK(await(io, gpu.async_exec(blas::axpy<float>{.x = a, .y = c, .n = 4, .alpha = 0})));
+    CHECK(await(io, gpu.async_download(c)).value() == std::vector<float>(4, 0.0f));
 }
 
 TEST_CASE("write and read move data over existing buffers")
