@@ -1,6 +1,9 @@
 #include <coaccel/core/error.hpp>
 
+#include <array>
+#include <mutex>
 #include <string>
+#include <utility>
 
 namespace coaccel {
 namespace {
@@ -36,6 +39,12 @@ const char* text(errc e) noexcept
     case errc::no_value: return "no value was set";
     case errc::backend_error: return "the backend broke its contract";
     case errc::user_exception: return "a function given by the caller threw";
+    case errc::library_missing: return "a vendor library is missing";
+    case errc::library_too_old: return "a vendor library is too old";
+    case errc::no_device: return "there is no such device";
+    case errc::compile_failed: return "the kernel source does not compile";
+    case errc::argument_mismatch: return "the arguments are not those of the kernel";
+    case errc::invalid_launch: return "the launch is beyond what the device can do";
     }
     return "unknown coaccel error";
 }
@@ -58,7 +67,10 @@ fault class_of(errc e) noexcept
     case errc::invalid_option:
     case errc::already_waiting:
     case errc::no_value:
-    case errc::user_exception: return fault::caller;
+    case errc::user_exception:
+    case errc::compile_failed:
+    case errc::argument_mismatch:
+    case errc::invalid_launch: return fault::caller;
     case errc::out_of_memory:
     case errc::queue_full:
     case errc::deadline_exceeded:
@@ -70,6 +82,9 @@ fault class_of(errc e) noexcept
     case errc::context_lost: return fault::context_lost;
     case errc::device_failed:
     case errc::device_lost:
+    case errc::library_missing:
+    case errc::library_too_old:
+    case errc::no_device:
     case errc::backend_unavailable: return fault::device_lost;
     case errc::backend_error: return fault::library;
     }
@@ -86,6 +101,61 @@ struct errc_category final : boost::system::error_category {
         return f == fault{} ? boost::system::error_condition(value, *this) : make_error_condition(f);
     }
 };
+
+// A value is a running number and an errc; the messages are kept in a ring under the running number.
+class noted_errors final : public boost::system::error_category {
+public:
+    static errc errc_of(int value) noexcept { return static_cast<errc>(value & errc_mask); }
+
+    const char* name() const noexcept override { return "coaccel"; }
+
+    std::string message(int value) const override
+    {
+        const std::scoped_lock lock(mutex_);
+        const entry& e = entries_[place(value)];
+        return e.value == value ? e.message : text(errc_of(value));
+    }
+
+    boost::system::error_condition default_error_condition(int value) const noexcept override
+    {
+        return make_error_condition(class_of(errc_of(value)));
+    }
+
+    error_code note(errc what, std::string message) const
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const entry& e : entries_)
+            if (e.value != 0 && errc_of(e.value) == what && e.message == message)
+                return {e.value, *this};
+        last_ = last_ % max_number + 1;
+        const int value = last_ << errc_bits | static_cast<int>(what);
+        entries_[place(value)] = {value, std::move(message)};
+        return {value, *this};
+    }
+
+private:
+    static constexpr int errc_bits = 8;
+    static constexpr int errc_mask = (1 << errc_bits) - 1;
+    static constexpr int max_number = (1 << 22) - 1;
+
+    struct entry {
+        int value = 0;
+        std::string message;
+    };
+
+    static std::size_t place(int value) noexcept { return static_cast<std::size_t>(value >> errc_bits) % 256; }
+
+    mutable std::mutex mutex_;
+    mutable int last_ = 0;
+    mutable std::array<entry, 256> entries_;
+};
+
+const noted_errors& noted_category() noexcept
+{
+    // Never destroyed: codes may be asked for their message until the very end of the program.
+    static const noted_errors& instance = *new noted_errors;
+    return instance;
+}
 
 struct fault_condition_category final : boost::system::error_category {
     const char* name() const noexcept override { return "coaccel.fault"; }
@@ -116,6 +186,18 @@ const boost::system::error_category& fault_category() noexcept
 {
     static const fault_condition_category instance;
     return instance;
+}
+
+error_code note_error(errc what, std::string message)
+{
+    return noted_category().note(what, std::move(message));
+}
+
+errc errc_of(const error_code& ec) noexcept
+{
+    if (ec.category() == coaccel_category())
+        return static_cast<errc>(ec.value());
+    return ec.category() == noted_category() ? noted_errors::errc_of(ec.value()) : errc{};
 }
 
 bool is_context_lost(const error_code& ec) noexcept

@@ -7,6 +7,7 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/error_condition.hpp>
 
+#include <string>
 #include <type_traits>
 
 namespace coaccel {
@@ -71,6 +72,18 @@ enum class errc {
     backend_error,
     /// A function given by the caller threw.
     user_exception,
+    /// A vendor library was not found, or the system refused to open it.
+    library_missing,
+    /// A vendor library is older than what coaccel needs.
+    library_too_old,
+    /// The driver has no device of this ordinal.
+    no_device,
+    /// The kernel source does not compile; the message is the compiler's log.
+    compile_failed,
+    /// The arguments of a launch are not those of its kernel.
+    argument_mismatch,
+    /// A grid, block or amount of shared memory is beyond what the device can launch.
+    invalid_launch,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.
@@ -96,6 +109,13 @@ inline error_code make_error_code(errc e) noexcept
 {
     return {static_cast<int>(e), coaccel_category()};
 }
+
+/// An error code with a message of its own, such as the name of a missing file or the log of a compiler.
+/// The messages of the last 256 are kept; an older one falls back to that of its errc.
+COACCEL_DECL error_code note_error(errc what, std::string message);
+
+/// The errc behind a code of coaccel's, noted or plain; zero for any other code.
+COACCEL_DECL errc errc_of(const error_code& ec) noexcept;
 
 inline boost::system::error_condition make_error_condition(fault f) noexcept
 {
@@ -125,5 +145,15 @@ template <>
 struct is_error_condition_enum<coaccel::fault> : std::true_type {};
 
 } // namespace boost::system
+
+namespace coaccel {
+
+/// True for a noted error too.
+inline bool operator==(const error_code& ec, errc e) noexcept
+{
+    return errc_of(ec) == e;
+}
+
+} // namespace coaccel
 
 #endif

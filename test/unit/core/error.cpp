@@ -44,12 +44,18 @@ constexpr row rows[] = {
     {errc::no_value, fault::caller},
     {errc::backend_error, fault::library},
     {errc::user_exception, fault::caller},
+    {errc::library_missing, fault::device_lost},
+    {errc::library_too_old, fault::device_lost},
+    {errc::no_device, fault::device_lost},
+    {errc::compile_failed, fault::caller},
+    {errc::argument_mismatch, fault::caller},
+    {errc::invalid_launch, fault::caller},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::user_exception);
+constexpr int last = static_cast<int>(errc::invalid_launch);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace
@@ -122,6 +128,39 @@ TEST_CASE("errors of others are not taken for ours")
         CHECK_FALSE(is_device_lost(ec));
         CHECK_FALSE(ec == errc::invalid_argument);
     }
+}
+
+TEST_CASE("a noted error says what was noted and is otherwise like its errc")
+{
+    const error_code ec = note_error(errc::library_missing, "libthing.so: no such file");
+    CHECK(ec.message() == "libthing.so: no such file");
+    CHECK(ec.category().name() == std::string("coaccel"));
+    CHECK(ec == errc::library_missing);
+    CHECK(errc::library_missing == ec);
+    CHECK(ec != errc::no_device);
+    CHECK(ec != make_error_code(errc::library_missing));
+    CHECK(errc_of(ec) == errc::library_missing);
+    CHECK(is_device_lost(ec));
+    CHECK(note_error(errc::library_missing, "libthing.so: no such file") == ec);
+    CHECK(note_error(errc::library_missing, "another") != ec);
+    CHECK(note_error(errc::no_device, "libthing.so: no such file") != ec);
+}
+
+TEST_CASE("the errc of a code of another category is none")
+{
+    CHECK(errc_of(boost::asio::error::eof) == errc{});
+    CHECK(errc_of(error_code()) == errc{});
+    CHECK(errc_of(errc::overlap) == errc::overlap);
+}
+
+TEST_CASE("an error that was noted long ago keeps its errc and loses its message")
+{
+    const error_code old = note_error(errc::compile_failed, "the oldest");
+    for (int i = 0; i < 300; ++i)
+        (void)note_error(errc::compile_failed, "log " + std::to_string(i));
+    CHECK(old == errc::compile_failed);
+    CHECK(old.message() == make_error_code(errc::compile_failed).message());
+    CHECK(is_caller_error(old));
 }
 
 TEST_SUITE_END();
