@@ -66,6 +66,7 @@ class Coaccel(ConanFile):
         cmake = CMake(self)
         cmake.configure()
         cmake.build(target="coaccel_device")  # the top floor; it pulls in those below
+        cmake.build(target="coaccel_info")
         if self._tested:
             cmake.build(target="coaccel_test_core")
             cmake.ctest(["--output-on-failure", "--tests-regex", "^core$"])
@@ -93,4 +94,9 @@ class Coaccel(ConanFile):
         host = ["host"] if self.options.with_host else []
         if host:
             component("host", ["core"] + context)
-        component("device", ["core"] + context + host)
+        # Whether the build found the CUDA headers, the package knows best.
+        cuda = ["cuda"] if list(Path(self.package_folder).glob("lib*/*coaccel_cuda*")) else []
+        if cuda:
+            component("cuda", ["core"] + context)
+            self.cpp_info.components["cuda"].system_libs = ["dl"]
+        component("device", ["core"] + context + host + cuda)

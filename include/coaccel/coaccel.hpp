@@ -7,8 +7,11 @@
 #include <coaccel/actor/supervisor.hpp>
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/core/as_result.hpp>
+#include <coaccel/cuda/libraries.hpp>
 #include <coaccel/device/device.hpp>
+#include <coaccel/device/system_info.hpp>
 #include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #endif

@@ -5,6 +5,7 @@ list(TRANSFORM components PREPEND coaccel_ OUTPUT_VARIABLE targets)
 set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/coaccel)
 
 install(TARGETS ${targets} coaccel_coaccel EXPORT coaccel FILE_SET HEADERS)
+install(TARGETS coaccel_info)
 install(EXPORT coaccel NAMESPACE coaccel:: FILE coaccelTargets.cmake DESTINATION ${folder})
 install(FILES LICENSE TYPE DOC)
 

@@ -4,7 +4,7 @@
 
 namespace coaccel::detail {
 
-any_ref buffer_table::insert(void* memory, std::uint64_t size, dtype type)
+any_ref buffer_table::insert(void* memory, std::uint64_t size, dtype type, memory_kind kind)
 {
     std::uint32_t index = static_cast<std::uint32_t>(slots_.size());
     if (free_.empty()) {
@@ -19,6 +19,7 @@ any_ref buffer_table::insert(void* memory, std::uint64_t size, dtype type)
     s.memory = memory;
     s.size = size;
     s.type = type;
+    s.kind = kind;
     s.live = true;
     s.log = {};
     ++s.version;
@@ -56,7 +57,7 @@ std::optional<retired_buffer> buffer_table::retire(const any_ref& ref) noexcept
     s.live = false;
     --live_;
     free_.push_back(ref.slot);
-    return retired_buffer{std::exchange(s.memory, nullptr), s.size * size_of(s.type), std::move(s.log)};
+    return retired_buffer{std::exchange(s.memory, nullptr), s.size * size_of(s.type), s.kind, std::move(s.log)};
 }
 
 bool overlap(const any_ref& a, const any_ref& b) noexcept

@@ -13,6 +13,7 @@ namespace coaccel::detail {
 struct retired_buffer {
     void* memory = nullptr;
     std::size_t bytes = 0;
+    memory_kind kind = memory_kind::device;
     access_log log;
 };
 
@@ -25,13 +26,14 @@ public:
         std::uint64_t size = 0;
         std::uint32_t version = 0;
         dtype type = dtype::u8;
+        memory_kind kind = memory_kind::device;
         bool live = false;
         access_log log;
     };
 
     explicit buffer_table(context_identity identity) noexcept : identity_(identity) {}
 
-    any_ref insert(void* memory, std::uint64_t size, dtype type);
+    any_ref insert(void* memory, std::uint64_t size, dtype type, memory_kind kind = memory_kind::device);
 
     /// The slot behind a ref, or why the ref may not be used as `type`.
     result<slot*> find(const any_ref& ref, dtype type) noexcept;

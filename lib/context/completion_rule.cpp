@@ -1,20 +1,39 @@
 #include "context/completion_rule.hpp"
 
+#include <algorithm>
+
 namespace coaccel::detail {
 
-completion_rule::action completion_rule::decide(bool in_flight, bool progressed, clock::time_point now) noexcept
+completion_rule::decision completion_rule::decide(bool in_flight, bool progressed, clock::time_point now,
+                                                  const forecast& next) noexcept
 {
     if (progressed)
         last_progress_ = now;
     if (!in_flight)
-        return action::idle;
+        return {action::idle};
     switch (completion_) {
-    case completion::polled: return action::poll;
-    case completion::adaptive: return now - last_progress_ < spin_budget_ ? action::poll : action::arm;
-    case completion::host_fn:
+    case completion::polled: return {action::poll};
+    case completion::adaptive: return adapt(now, next);
+    case completion::host_fn: return {now - last_progress_ < last_look ? action::arm_and_poll : action::arm};
     case completion::sync: break;
     }
-    return action::arm;
+    return {action::arm};
+}
+
+completion_rule::decision completion_rule::adapt(clock::time_point now, const forecast& next) const noexcept
+{
+    if (now - last_progress_ < spin_budget_)
+        return {action::poll};
+    if (next.end == clock::time_point::max())
+        return {action::arm};
+    // Wide enough for the delay of a timer and the spread of a kernel, and little beside the op itself.
+    const auto least = 4 * spin_budget_;
+    const auto begin = next.end - std::max(least, next.length / 32);
+    if (now < begin)
+        return {next.reliable ? action::wait : action::arm, begin};
+    if (now < next.end + std::max(least, next.length / 16))
+        return {.what = action::poll, .due = true};
+    return {action::arm};
 }
 
 } // namespace coaccel::detail

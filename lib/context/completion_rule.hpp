@@ -8,16 +8,47 @@ namespace coaccel::detail {
 /// Decides, after each look at the lanes, how the context learns of the next op that ends.
 class COACCEL_DECL completion_rule {
 public:
-    enum class action : std::uint8_t { idle, poll, arm };
+    enum class action : std::uint8_t {
+        idle,
+        /// Look again as soon as possible.
+        poll,
+        /// See to being told, and look again as soon as possible.
+        arm_and_poll,
+        /// See to being told.
+        arm,
+        /// Nothing, until it is time to look.
+        wait,
+    };
 
     explicit completion_rule(const context_options& options) noexcept
         : completion_(options.completion), spin_budget_(options.spin_budget)
     {}
 
+    struct decision {
+        action what = action::idle;
+        /// When to look again, whether or not something fires by then.
+        clock::time_point look_at = clock::time_point::max();
+        /// It polls because the forecast says that the time has come.
+        bool due = false;
+    };
+
+    /// When the next op is going to end, as far as one knows; empty: one does not.
+    struct forecast {
+        clock::time_point end = clock::time_point::max();
+        clock::duration length{};
+        /// Worth relying on: nobody needs to be told before.
+        bool reliable = false;
+    };
+
+    /// Before it goes to sleep, which takes longer than a short op, a context looks for this long.
+    static constexpr clock::duration last_look = std::chrono::microseconds(6);
+
     /// `progressed`: something was started or ended since the last call.
-    action decide(bool in_flight, bool progressed, clock::time_point now) noexcept;
+    decision decide(bool in_flight, bool progressed, clock::time_point now, const forecast& next) noexcept;
 
 private:
+    decision adapt(clock::time_point now, const forecast& next) const noexcept;
+
     completion completion_;
     clock::duration spin_budget_;
     clock::time_point last_progress_{};

@@ -55,6 +55,9 @@ public:
 
     virtual std::string_view backend_name() const noexcept = 0;
 
+    /// Whether another context can follow this one when it is dead.
+    virtual bool replaceable() const noexcept = 0;
+
     /// Starts a request, or finishes it at once with the reason why it cannot be started.
     virtual void submit(request& r, clock::time_point now) = 0;
 
@@ -72,6 +75,8 @@ public:
 
     virtual std::size_t live_buffers() const noexcept = 0;
     virtual memory_info memory() const noexcept = 0;
+    virtual hardware_info hardware() const = 0;
+    virtual std::shared_ptr<pinned_memory> pinned() const = 0;
 };
 
 /// Who a context works for.

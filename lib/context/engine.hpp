@@ -4,6 +4,7 @@
 #include "context/buffer_table.hpp"
 #include "context/completion_rule.hpp"
 #include "context/context.hpp"
+#include "context/end_forecast.hpp"
 #include "context/hazards.hpp"
 #include "context/lane_choice.hpp"
 #include "context/sync_waiter.hpp"
@@ -29,31 +30,35 @@ public:
     engine(std::unique_ptr<B> b, context_identity identity, context_events& events, const context_options& options)
         : backend_(std::move(b)), events_(events), options_(options), table_(identity), choice_(options.lanes),
           rule_(options), lane_of_key_(choice_.keys(), no_lane)
-    {}
+    {
+        backend_->listen({[](void* self) noexcept { static_cast<engine*>(self)->events_.wake(); }, this});
+    }
 
     ~engine() override { stop(); }
 
     std::string_view backend_name() const noexcept override { return B::name; }
+    bool replaceable() const noexcept override { return B::replaceable; }
     std::size_t live_buffers() const noexcept override { return table_.live(); }
-    memory_info memory() const noexcept override { return backend_->memory(); }
     bool accepting() const noexcept override { return !dying_; }
+    hardware_info hardware() const override { return backend_->hardware(); }
+    std::shared_ptr<pinned_memory> pinned() const override { return backend_->pinned(); }
+
+    memory_info memory() const noexcept override
+    {
+        [[maybe_unused]] const auto here = backend_->enter();
+        return backend_->memory();
+    }
 
     void submit(request& r, clock::time_point now) override
     {
+        [[maybe_unused]] const auto here = backend_->enter();
         r.launched = now;
-        auto lane = lane_for(r);
-        if (!lane)
-            return refuse(r, lane.error());
-        frontier waits;
-        uses_.clear();
-        for (std::size_t i = 0; i < r.ops.size(); ++i)
-            if (auto ec = bind(r, i, waits))
-                return refuse(r, ec);
-        launch(r, lane.value(), waits);
+        start(r);
     }
 
     void release(const any_ref& buffer) noexcept override
     {
+        [[maybe_unused]] const auto here = backend_->enter();
         if (auto retired = table_.retire(buffer); retired && !dying_)
             if (!give_back(*retired))
                 retiring_.push_back(std::move(*retired));
@@ -61,55 +66,89 @@ public:
 
     next_turn turn(clock::time_point now) override
     {
+        [[maybe_unused]] const auto here = backend_->enter();
         if (!dying_)
-            progressed_ |= sweep();
+            progressed_ |= sweep(now);
+        if (!dying_)
+            go_on();
         if (!dying_)
             look_for_faults(now);
         if (dying_)
             return die(now);
         retire_unused();
-        switch (rule_.decide(in_flight_ > 0, std::exchange(progressed_, false), now)) {
-        case completion_rule::action::idle: return {};
-        case completion_rule::action::poll: return {next_turn::kind::again, next_look_};
-        case completion_rule::action::arm: break;
-        }
+        const auto next = rule_.decide(outstanding(), std::exchange(progressed_, false), now, forecast());
+        using action = completion_rule::action;
+        polling_ = next.what == action::poll || next.what == action::arm_and_poll;
+        if (next.what == action::idle)
+            return {};
+        if (next.due)
+            for (auto& l : lanes_)
+                l->overdue = true;
         // What ended between the sweep and the arming is told by the notification itself.
-        for (auto& l : lanes_)
-            arm(*l);
-        return dying_ ? die(now) : next_turn{next_turn::kind::sleep, next_look_};
+        if (next.what == action::arm || next.what == action::arm_and_poll)
+            for (auto& l : lanes_)
+                arm(*l);
+        // Coming round costs the executor a call of the system, so a turn looks a few times before it gives way.
+        for (int n = 0; n < looks_per_turn && polling_ && !progressed_ && !dying_; ++n)
+            progressed_ |= sweep(clock::now());
+        if (dying_)
+            return die(now);
+        return {polling_ ? next_turn::kind::again : next_turn::kind::sleep, std::min(next_look_, next.look_at)};
     }
 
     void drop(pending_list& out) noexcept override
     {
         stop();
-        for (auto& l : lanes_) {
-            for (auto& f : l->flights)
-                if (f.who)
-                    out.push_back(*f.who);
-            l->flights.clear();
-        }
-        in_flight_ = 0;
+        for_each_outstanding([&out](request& r) { out.push_back(r); });
     }
 
 private:
     using event = typename B::event;
     using stream = typename B::stream;
     static constexpr int no_lane = -1;
+    static constexpr int looks_per_turn = 6;
     static constexpr auto dying_interval = std::chrono::milliseconds(1);
 
     struct flight {
         event end;
         std::uint64_t ticket = 0;
         request* who = nullptr;
+        end_forecast::kind kind = 0;
+    };
+
+    /// A request with its place in a lane, of which not everything is on the stream yet.
+    struct departure {
+        request* who;
+        std::uint64_t ticket;
+        frontier waits;
+        std::size_t next_op = 0;
+        bool launched = false;
     };
 
     struct lane {
         explicit lane(stream s) : work(std::move(s)) {}
 
+        /// The oldest request that has not landed.
+        request* oldest() const noexcept
+        {
+            if (!flights.empty())
+                return flights.front().who;
+            return departures.empty() ? nullptr : departures.front().who;
+        }
+
+        /// When the oldest flight began, as far as one can tell.
+        clock::time_point began() const noexcept { return std::max(flights.front().who->launched, last_landing); }
+
         stream work;
         lane_id id = 0;
         std::uint64_t last_ticket = 0;
+        /// Up to here, everything is on the stream with its end recorded.
+        std::uint64_t taken_off = 0;
         boost::circular_buffer<flight> flights{64};
+        clock::time_point last_landing{};
+        /// The time came for the oldest to end, and it did not.
+        bool overdue = false;
+        std::deque<departure> departures;
         context_events* events = nullptr;
         bool armed = false;
         event watched;
@@ -130,12 +169,36 @@ private:
         access mode;
     };
 
-    void refuse(request& r, error_code ec) noexcept { events_.finished(r, ec); }
+    void start(request& r)
+    {
+        if (dying_)
+            return events_.finished(r, errc::context_lost);
+        auto lane = lane_for(r);
+        if (!lane)
+            return events_.finished(r, lane.error());
+        frontier waits;
+        uses_.clear();
+        for (std::size_t i = 0; i < r.ops.size(); ++i) {
+            auto bound = bind(r, i, waits);
+            if (!bound)
+                return events_.finished(r, bound.error());
+            if (bound.value() == progress::pending) {
+                hungry_.push_back(&r);
+                return;
+            }
+        }
+        // Memory is there as soon as it is handed out.
+        if (std::ranges::all_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
+            return events_.finished(r, {});
+        launch(r, *lane.value(), std::move(waits));
+    }
 
     result<lane*> add_lane(priority p)
     {
-        BOOST_OUTCOME_TRY(auto s, backend_->make_stream(p));
-        auto& l = lanes_.emplace_back(std::make_unique<lane>(std::move(s)));
+        auto s = backend_->make_stream(p);
+        if (!s)
+            return failed(s.error());
+        auto& l = lanes_.emplace_back(std::make_unique<lane>(std::move(s).value()));
         l->id = clock_.add_lane();
         l->events = &events_;
         return l.get();
@@ -151,7 +214,8 @@ private:
         return lanes_[static_cast<std::size_t>(lane_of_key_[key])].get();
     }
 
-    error_code bind(request& r, std::size_t i, frontier& waits)
+    /// Pending: memory for it is on its way, and the whole request is to be started anew.
+    result<progress> bind(request& r, std::size_t i, frontier& waits)
     {
         r.prepare(i);
         bound_op& o = r.ops[i];
@@ -164,14 +228,14 @@ private:
         const auto& fields = o.info->operands;
         for (std::size_t f = 0; f < fields.size(); ++f) {
             const any_ref& ref = operand_of(o, f);
-            auto found = table_.find(ref, fields[f].type);
-            if (!found)
-                return found.error();
-            o.operands[f] = static_cast<char*>(found.value()->memory) + ref.offset * size_of(ref.type);
-            found.value()->log.collect(fields[f].mode, waits);
+            BOOST_OUTCOME_TRY(auto* found, table_.find(ref, fields[f].type));
+            o.operands[f] = static_cast<char*>(found->memory) + ref.offset * size_of(ref.type);
+            found->log.collect(fields[f].mode, waits);
             uses_.push_back({ref.slot, fields[f].mode});
         }
-        return o.info->may_overlap || !has_overlap(o) ? error_code{} : make_error_code(errc::overlap);
+        if (!o.info->may_overlap && has_overlap(o))
+            return errc::overlap;
+        return progress::passed;
     }
 
     // By id: each shared library has descriptions of its own.
@@ -193,53 +257,104 @@ private:
     }
 
     // Allocations have a lane of their own, which no op ever holds up.
-    error_code allocate(bound_op& o)
+    result<progress> allocate(bound_op& o)
     {
         const auto& op = o.template as<allocate_op>();
         if (!allocation_lane_) {
-            auto made = add_lane(priority::high);
-            if (!made)
-                return made.error();
-            allocation_lane_ = made.value();
+            BOOST_OUTCOME_TRY(allocation_lane_, add_lane(priority::high));
         }
-        auto memory = backend_->allocate(allocation_lane_->work, *op.bytes());
-        if (!memory && memory.error() == errc::out_of_memory) {
-            backend_->trim();
-            memory = backend_->allocate(allocation_lane_->work, *op.bytes());
-        }
+        auto memory = backend_->allocate(allocation_lane_->work, *op.bytes(), op.kind);
         if (!memory)
             return failed(memory.error());
-        const any_ref made = table_.insert(memory.value(), op.count, op.type);
-        *static_cast<any_ref*>(o.reply) = made;
+        if (!memory.value())
+            return progress::pending;
+        const any_ref made = table_.insert(memory.value(), op.count, op.type, op.kind);
+        *static_cast<allocation*>(o.reply) = {made, op.kind == memory_kind::managed ? memory.value() : nullptr};
         uses_.push_back({made.slot, access::write});
-        take_off(*allocation_lane_, nullptr);
+        ++allocation_lane_->last_ticket;
+        ++allocation_lane_->taken_off;
         table_.log(made.slot).note(access::write, {allocation_lane_->id, allocation_lane_->last_ticket});
-        return {};
+        return progress::passed;
     }
 
-    void launch(request& r, lane* l, const frontier& waits)
+    void launch(request& r, lane& l, frontier waits)
     {
-        for (const point& p : waits)
-            if (!r.outcome && clock_.must_wait(l->id, p))
-                r.outcome = hold_back(*l, p);
-        bool launched = false;
-        for (auto& o : r.ops) {
-            if (r.outcome)
-                break;
+        const std::uint64_t ticket = ++l.last_ticket;
+        for (const use& u : uses_)
+            table_.log(u.slot).note(u.mode, {l.id, ticket});
+        departure d{&r, ticket, std::move(waits)};
+        if (!l.departures.empty() || !depart(l, d))
+            l.departures.push_back(std::move(d));
+    }
+
+    /// Puts the request on the lane's stream. False: not all of it yet.
+    bool depart(lane& l, departure& d)
+    {
+        request& r = *d.who;
+        if (d.next_op == 0 && !d.launched) {
+            for (const point& p : d.waits)
+                if (lanes_[p.lane]->taken_off < p.ticket && p.lane != l.id)
+                    return false;
+            for (const point& p : d.waits)
+                if (!r.outcome && clock_.must_wait(l.id, p))
+                    r.outcome = hold_back(l, p);
+        }
+        for (; d.next_op < r.ops.size() && !r.outcome; ++d.next_op) {
+            bound_op& o = r.ops[d.next_op];
             if (is_allocation(o))
                 continue;
-            r.outcome = failed(backend_->enqueue(l->work, o));
-            launched |= !r.outcome;
+            auto started = backend_->enqueue(l.work, o);
+            d.launched = true;
+            if (!started)
+                r.outcome = failed(started.error());
+            else if (started.value() == progress::pending)
+                return false;
         }
-        // An op whose predecessors in a seq were started fails only after they have ended.
-        if (!launched)
-            return refuse(r, r.outcome);
-        take_off(*l, &r);
-        for (const use& u : uses_)
-            table_.log(u.slot).note(u.mode, {l->id, l->last_ticket});
+        take_off(l, d.ticket, &r);
+        return true;
     }
 
-    error_code hold_back(lane& l, point p) { return failed(backend_->wait(l.work, end_of(*lanes_[p.lane], p.ticket))); }
+    /// Goes on with what was waiting for the backend, or for what waited for it.
+    void go_on()
+    {
+        for (request* r : std::exchange(hungry_, {}))
+            start(*r);
+        for (bool moved = waiting_to_depart(); moved && !dying_;) {
+            moved = false;
+            for (auto& l : lanes_)
+                while (!l->departures.empty() && !dying_ && depart(*l, l->departures.front())) {
+                    l->departures.pop_front();
+                    moved = true;
+                }
+        }
+    }
+
+    bool waiting_to_depart() const noexcept
+    {
+        return std::ranges::any_of(lanes_, [](const auto& l) { return !l->departures.empty(); });
+    }
+
+    error_code hold_back(lane& l, point p)
+    {
+        lane& other = *lanes_[p.lane];
+        if (&other != allocation_lane_)
+            return ordered(backend_->wait(l.work, end_of(other, p.ticket)));
+        // Nobody waits for an allocation but the first op that uses it, so there the event is recorded, for all
+        // allocations so far.
+        (void)clock_.must_wait(l.id, {p.lane, other.last_ticket});
+        if (auto ec = backend_->record(other.watched, other.work))
+            return ordered(ec);
+        return ordered(backend_->wait(l.work, other.watched));
+    }
+
+    // Work whose order cannot be known is as good as lost.
+    error_code ordered(error_code ec) noexcept
+    {
+        if (!ec)
+            return ec;
+        condemn(ec);
+        return verdict();
+    }
 
     // The event a sync_waiter blocks on is kept apart, because the ring of flights may move.
     static event& end_of(lane& l, std::uint64_t ticket) noexcept
@@ -249,31 +364,31 @@ private:
         return l.flights[ticket - l.flights.front().ticket].end;
     }
 
-    void take_off(lane& l, request* who)
+    void take_off(lane& l, std::uint64_t ticket, request* who)
     {
         if (l.flights.full())
             l.flights.set_capacity(l.flights.capacity() * 2);
         flight f;
-        f.ticket = ++l.last_ticket;
+        f.ticket = l.taken_off = ticket;
         f.who = who;
+        f.kind = end_forecast::kind_of(*who);
         // Work whose end cannot be known is as good as lost.
         if (auto ec = backend_->record(f.end, l.work))
             condemn(ec);
         l.flights.push_back(std::move(f));
-        ++in_flight_;
         progressed_ = true;
     }
 
     // An op that waited for another on a second lane must not be seen to end before it. The other has
     // passed by then, but perhaps after its lane was looked at; so every lane is looked at once more.
-    bool sweep()
+    bool sweep(clock::time_point now)
     {
         std::size_t busy_lanes = 0;
         for (auto& l : lanes_)
             busy_lanes += !l->flights.empty();
-        look();
+        look(now);
         if (busy_lanes > 1 && !landed_.empty()) {
-            look();
+            look(now);
             std::ranges::sort(landed_, {}, &request::sequence);
         }
         for (request* r : landed_)
@@ -283,60 +398,110 @@ private:
         return any;
     }
 
-    void look()
+    void look(clock::time_point now)
     {
         for (auto& l : lanes_) {
             const bool fired = l->fired.exchange(false, std::memory_order_acquire);
             l->armed &= !fired;
-            while (!l->flights.empty() && !(l->armed && l->waiter.busy())) {
-                auto where = backend_->query(end_of(*l, l->flights.front().ticket));
-                if (!where) {
-                    failed(where.error());
-                    return;
-                }
-                if (where.value() == progress::pending)
-                    break;
-                land(*l);
+            if (l->flights.empty() || (l->armed && l->waiter.busy()))
+                continue;
+            auto passed = count_passed(*l);
+            if (!passed) {
+                failed(passed.error());
+                return;
             }
+            if (passed.value() == 1)
+                learn(*l, now);
+            if (passed.value() > 0) {
+                l->last_landing = now;
+                l->overdue = false;
+            }
+            for (std::size_t n = 0; n < passed.value(); ++n)
+                land(*l);
         }
+    }
+
+    /// How many flights have passed: those before one that has, have too, so it takes few questions to find out.
+    result<std::size_t> count_passed(lane& l)
+    {
+        const std::size_t all = l.flights.size();
+        std::size_t passed = 0;
+        std::size_t pending = all;
+        for (std::size_t step = 1; passed < pending; step *= 2) {
+            const bool leaping = pending == all;
+            const std::size_t at = leaping ? std::min(passed + step, all) - 1 : passed + (pending - passed) / 2;
+            BOOST_OUTCOME_TRY(auto where, backend_->query(end_of(l, l.flights[at].ticket)));
+            (where == progress::passed ? passed : pending) = where == progress::passed ? at + 1 : at;
+        }
+        return passed;
+    }
+
+    /// From one that landed alone: of several, nobody knows when.
+    void learn(const lane& l, clock::time_point now) noexcept
+    {
+        const auto taken = now - l.began();
+        const auto kind = l.flights.front().kind;
+        if (polling_)
+            forecast_.saw(kind, taken);
+        else if (l.overdue)
+            forecast_.ended_after(kind, taken);
+        else
+            forecast_.ended_before(kind, taken);
     }
 
     void land(lane& l)
     {
         const flight f = std::move(l.flights.front());
         l.flights.pop_front();
-        --in_flight_;
         touched_ = true;
         clock_.pass({l.id, f.ticket});
-        if (!f.who)
-            return;
         for (auto& o : f.who->ops)
             if (auto ec = backend_->finish(o); ec && !f.who->outcome)
                 f.who->outcome = ec;
         landed_.push_back(f.who);
     }
 
+    completion_rule::forecast forecast() const noexcept
+    {
+        completion_rule::forecast first;
+        if (options_.completion != completion::adaptive)
+            return first;
+        bool reliable = true;
+        for (auto& l : lanes_) {
+            if (l->flights.empty())
+                continue;
+            const auto outlook = forecast_.of(l->flights.front().kind);
+            reliable &= outlook.reliable;
+            if (outlook.expected.count() > 0 && l->began() + outlook.expected < first.end)
+                first = {l->began() + outlook.expected, outlook.expected};
+        }
+        first.reliable = reliable;
+        return first;
+    }
+
     void arm(lane& l)
     {
         if (l.armed || l.flights.empty())
             return;
-        l.armed = true;
         const notification n{&lane::on_notify, &l};
         flight& oldest = l.flights.front();
         if (options_.completion == completion::sync) {
-            l.watched = std::move(oldest.end);
+            // It may be the one that was watched before.
+            if (l.watched_ticket != oldest.ticket)
+                l.watched = std::move(oldest.end);
             l.watched_ticket = oldest.ticket;
-            failed(l.waiter.wait_for([this, e = &l.watched] { (void)backend_->synchronize(*e); }, n));
+            l.armed = !failed(l.waiter.wait_for([this, e = &l.watched] { (void)backend_->synchronize(*e); }, n));
         } else {
-            failed(backend_->notify(oldest.end, n));
+            l.armed = !failed(backend_->notify(oldest.end, n));
         }
     }
 
     // A notification does not fire behind a fault, so somebody has to ask.
     void look_for_faults(clock::time_point now)
     {
-        if (in_flight_ == 0 || next_look_ == clock::time_point::max()) {
-            next_look_ = in_flight_ == 0 ? clock::time_point::max() : now + options_.monitor_interval;
+        const bool idle = !outstanding();
+        if (idle || next_look_ == clock::time_point::max()) {
+            next_look_ = idle ? clock::time_point::max() : now + options_.monitor_interval;
             return;
         }
         if (now < next_look_)
@@ -346,8 +511,7 @@ private:
         if (options_.hang_timeout <= std::chrono::nanoseconds(0) || dying_)
             return;
         for (auto& l : lanes_)
-            if (!l->flights.empty() && l->flights.front().who &&
-                now - l->flights.front().who->launched > options_.hang_timeout)
+            if (const request* r = l->oldest(); r && now - r->launched > options_.hang_timeout)
                 condemn(errc::context_lost);
     }
 
@@ -371,22 +535,18 @@ private:
         backend_->abort();
     }
 
+    errc verdict() const noexcept
+    {
+        return B::classify(why_) == fault::device_lost ? errc::device_lost : errc::context_lost;
+    }
+
     next_turn die(clock::time_point now)
     {
         if (!backend_->status())
             return {next_turn::kind::sleep, now + dying_interval};
         if (std::exchange(dead_, true))
             return {};
-        const errc verdict = B::classify(why_) == fault::device_lost ? errc::device_lost : errc::context_lost;
-        for (auto& l : lanes_) {
-            while (!l->flights.empty()) {
-                request* who = l->flights.front().who;
-                l->flights.pop_front();
-                if (who)
-                    events_.finished(*who, verdict);
-            }
-        }
-        in_flight_ = 0;
+        for_each_outstanding([&](request& r) { events_.finished(r, verdict()); });
         events_.lost(why_);
         return {};
     }
@@ -396,10 +556,15 @@ private:
     {
         frontier uses;
         b.log.collect_uses(clock_, uses);
-        if (uses.size() > 1)
+        // Whoever uses the memory has waited for its allocation.
+        if (const auto made = std::ranges::find(uses, allocation_lane_->id, &point::lane); made != uses.end())
+            uses.erase(made);
+        const bool one_lane = uses.size() == 1 && b.kind == memory_kind::device &&
+                              lanes_[uses.front().lane]->taken_off >= uses.front().ticket;
+        if (!uses.empty() && !one_lane)
             return false;
         auto& l = uses.empty() ? *allocation_lane_ : *lanes_[uses.front().lane];
-        backend_->release(l.work, b.memory, b.bytes);
+        backend_->release(l.work, b.memory, b.bytes, b.kind);
         return true;
     }
 
@@ -408,11 +573,31 @@ private:
         std::erase_if(retiring_, [this](const retired_buffer& b) { return give_back(b); });
     }
 
+    bool outstanding() const noexcept
+    {
+        return !hungry_.empty() ||
+               std::ranges::any_of(lanes_, [](const auto& l) { return !l->flights.empty() || !l->departures.empty(); });
+    }
+
+    template <class Function>
+    void for_each_outstanding(Function function)
+    {
+        for (auto& l : lanes_) {
+            for (; !l->flights.empty(); l->flights.pop_front())
+                function(*l->flights.front().who);
+            for (; !l->departures.empty(); l->departures.pop_front())
+                function(*l->departures.front().who);
+        }
+        for (request* r : std::exchange(hungry_, {}))
+            function(*r);
+    }
+
     void stop() noexcept
     {
         dying_ = true;
         if (!backend_)
             return;
+        backend_->listen({});
         backend_->abort();
         for (auto& l : lanes_)
             l->waiter.stop();
@@ -431,17 +616,20 @@ private:
     lane_choice choice_;
     completion_rule rule_;
     lane_clock clock_;
+    end_forecast forecast_;
     std::vector<int> lane_of_key_;
     std::vector<std::unique_ptr<lane>> lanes_;
     lane* allocation_lane_ = nullptr;
     const std::uint64_t allocation_id_ = info_of<allocate_op>().id;
     std::vector<use> uses_;
     std::vector<retired_buffer> retiring_;
+    /// Requests whose memory is being asked for.
+    std::vector<request*> hungry_;
     std::vector<request*> landed_;
-    std::size_t in_flight_ = 0;
     clock::time_point next_look_ = clock::time_point::max();
     error_code why_;
     bool progressed_ = false;
+    bool polling_ = false;
     bool touched_ = false;
     bool dying_ = false;
     bool dead_ = false;

@@ -3,22 +3,61 @@
 #ifdef COACCEL_HAS_HOST
 #include "host/factory.hpp"
 #endif
+#ifdef COACCEL_HAS_CUDA
+#include "cuda/factory.hpp"
+#endif
+
+#include <utility>
 
 namespace coaccel::detail {
+namespace {
+
+context_source host_source([[maybe_unused]] const device_options& options)
+{
+#ifdef COACCEL_HAS_HOST
+    return {host::make_factory(options.host), options.host.mode == host_mode::pool};
+#else
+    return {};
+#endif
+}
+
+context_source cuda_source([[maybe_unused]] const device_options& options)
+{
+#ifdef COACCEL_HAS_CUDA
+    return {cuda::make_factory(options.cuda, options.ordinal), true};
+#else
+    return {};
+#endif
+}
+
+// Whether there is a GPU is known only once the driver has been asked, which takes too long for here.
+context_source first_that_works(context_source first, context_source second)
+{
+    if (!first.make || !second.make)
+        return first.make ? std::move(first) : std::move(second);
+    return {[first = std::move(first.make), second = std::move(second.make)](
+                context_identity identity, context_events& events, const context_options& how) {
+                auto made = first(identity, events, how);
+                return !made && is_device_lost(made.error()) ? second(identity, events, how) : std::move(made);
+            },
+            true};
+}
+
+} // namespace
 
 result<context_source> find_backend(const device_options& options)
 {
+    context_source found;
     switch (options.kind) {
-    case device_kind::best:
-    case device_kind::host:
-#ifdef COACCEL_HAS_HOST
-        return context_source{host::make_factory(options.host), options.host.mode == host_mode::pool};
-#else
-        break;
-#endif
-    case device_kind::cuda: break;
+    case device_kind::best: found = first_that_works(cuda_source(options), host_source(options)); break;
+    case device_kind::host: found = host_source(options); break;
+    case device_kind::cuda: found = cuda_source(options); break;
     }
-    return errc::backend_unavailable;
+    if (found.make)
+        return found;
+    return note_error(errc::backend_unavailable, options.kind == device_kind::cuda
+                                                     ? "this build of coaccel has no CUDA backend"
+                                                     : "this build of coaccel has no host backend");
 }
 
 } // namespace coaccel::detail

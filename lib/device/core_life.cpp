@@ -52,8 +52,9 @@ void device_core::lost(error_code why) noexcept
 
 void device_core::on_lost(error_code why)
 {
+    const bool replaceable = context_->replaceable();
     bury(std::move(context_));
-    follow(life_.lost(why, now_, chance()));
+    follow(replaceable ? life_.lost(why, now_, chance()) : life_.lost_for_good(why));
 }
 
 void device_core::bury(std::unique_ptr<context> dead)
@@ -79,15 +80,18 @@ void device_core::fail_everything()
         complete(static_cast<request&>(*p), life_.reason());
     while (request* r = admission_.pop())
         complete(*r, errc::device_failed);
+    end_side_calls(errc::device_failed);
 }
 
 void device_core::finish_stop()
 {
     life_.closed();
+    timer_->cancel();
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), errc::device_stopped);
     while (request* r = admission_.pop())
         complete(*r, errc::device_stopped);
+    end_side_calls(errc::device_stopped);
     while (pending* p = stopping_.pop_front())
         complete(static_cast<request&>(*p), {});
     publish();

@@ -14,7 +14,12 @@ namespace coaccel::detail {
 struct device_core::turn_function {
     core_ptr core;
 
-    void operator()() { core->turn(); }
+    void operator()()
+    {
+        pending_list done;
+        core->turn(done);
+        done.dispatch_all();
+    }
 };
 
 // The reference a device holds to itself. A pending, so that an execution context that goes away drops
@@ -46,6 +51,12 @@ struct device_core::created_node final : inbox_node {
     result<std::unique_ptr<context>> made;
 };
 
+struct device_core::compiled_node final : inbox_node {
+    compiled_node(std::uint64_t i, result<jit::kernel> r) : inbox_node(kind::compiled), id(i), made(std::move(r)) {}
+    std::uint64_t id;
+    result<jit::kernel> made;
+};
+
 struct device_core::gone_node final : inbox_node {
     gone_node() noexcept : inbox_node(kind::gone) {}
     pending_list dropped;
@@ -61,7 +72,7 @@ struct device_core::release_node final : inbox_node, buffer_owner, std::enable_s
             return;
         ref = r;
         self = shared_from_this();
-        core->push(*this);
+        core->push_and_run(*this);
     }
 
     core_ptr core;

@@ -19,13 +19,15 @@ void device_core::on_request(request& r)
         cancellable_.insert(r);
     switch (r.call) {
     case request_kind::exec: return on_exec(r);
-    case request_kind::stats: fill(static_cast<stats_call&>(r).stats); return complete(r, {});
+    case request_kind::stats: asking_.push_back(r); return;
     case request_kind::start:
         if (unusable_)
             return complete(r, unusable_);
         starting_.push_back(r);
         return follow(life_.start());
     case request_kind::shutdown: return on_shutdown(static_cast<shutdown_call&>(r));
+    case request_kind::pinned:
+    case request_kind::compile: return on_side_call(r);
     }
 }
 
@@ -46,9 +48,11 @@ void device_core::on_shutdown(shutdown_call& r)
     if (life_.state() == device_state::stopped)
         return complete(r, {});
     stopping_.push_back(r);
-    if (r.mode == coaccel::shutdown::abandon)
-        while (request* waiting = admission_.pop())
-            complete(*waiting, errc::device_stopped);
+    if (r.mode != coaccel::shutdown::abandon)
+        return;
+    while (request* waiting = admission_.pop())
+        complete(*waiting, errc::device_stopped);
+    end_side_calls(errc::device_stopped);
 }
 
 void device_core::on_cancel(std::uint64_t cancel_id)
@@ -66,6 +70,8 @@ void device_core::on_cancel(std::uint64_t cancel_id)
         break;
     case request_kind::start: starting_.remove(r); break;
     case request_kind::shutdown: stopping_.remove(r); break;
+    case request_kind::pinned: pinning_.remove(r); break;
+    case request_kind::compile: std::erase(compiling_, static_cast<compile_call*>(&r)); break;
     case request_kind::stats: return;
     }
     complete(r, asio::error::operation_aborted);
@@ -76,6 +82,7 @@ void device_core::on_cancel_all()
     ++epoch_;
     while (request* r = admission_.pop())
         complete(*r, asio::error::operation_aborted);
+    end_side_calls(asio::error::operation_aborted);
 }
 
 // A release never overtakes the requests that were there before it.
@@ -97,6 +104,7 @@ void device_core::expire()
 void device_core::launch()
 {
     for (int n = 0; n < launches_per_turn && context_->accepting(); ++n) {
+        release_due();
         request* r = admission_.next();
         if (!r)
             return;
@@ -144,6 +152,7 @@ void device_core::fill(device_stats& s) const
     s.restarts = generation_count_ > 1 ? generation_count_ - 1 : 0;
     if (context_) {
         s.backend = context_->backend_name();
+        s.hardware = context_->hardware();
         s.memory = context_->memory();
         s.live_buffers = context_->live_buffers();
     }

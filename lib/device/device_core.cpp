@@ -10,6 +10,8 @@
 namespace coaccel::detail {
 namespace {
 
+constexpr auto longest_idle_timer = std::chrono::milliseconds(30);
+
 std::uint32_t next_device_id() noexcept
 {
     static std::atomic<std::uint32_t> last{0};
@@ -56,9 +58,31 @@ void device_core::push(inbox_node& node)
 void device_core::submit(request& r)
 {
     if (gone_.load(std::memory_order_acquire))
-        r.destroy();
+        return r.destroy();
+    // Not when the turn would call a function of the caller's, who may be holding a lock.
+    if (r.call == request_kind::exec && r.ops.front().info->lib != library::user)
+        push_and_run(r);
     else
         push(r);
+}
+
+// An idle device need not be asked to come round: on its own executor a turn is as good in the caller's.
+void device_core::push_and_run(inbox_node& node)
+{
+    const bool here = source_.blocks && !busy_.load(std::memory_order_relaxed) && runs_here(executor_);
+    if (!inbox_.push(node) || gone_.load(std::memory_order_acquire))
+        return;
+    if (here)
+        turn_in_caller();
+    else
+        schedule();
+}
+
+void device_core::turn_in_caller()
+{
+    pending_list done;
+    turn(done);
+    done.post_all();
 }
 
 void device_core::cancel(std::uint64_t cancel_id)
@@ -100,7 +124,7 @@ void device_core::schedule()
     post_with(executor_, block_allocator<void>(), turn_function{shared_from_this()});
 }
 
-void device_core::turn()
+void device_core::turn(pending_list& done)
 {
     now_ = clock::now();
     for (inbox_node* node = inbox_.take(); node;) {
@@ -117,6 +141,8 @@ void device_core::turn()
 
     next_turn next;
     if (context_) {
+        serve_pinned();
+        begin_compiles();
         launch();
         release_due();
         now_ = clock::now();
@@ -130,10 +156,16 @@ void device_core::turn()
     }
     if (!context_)
         releases_.clear();
+    // Last, so that what came before is seen to have been done.
+    while (pending* p = asking_.pop_front()) {
+        auto& call = static_cast<stats_call&>(*p);
+        fill(call.stats);
+        complete(call, {});
+    }
     follow(life_.advance_stop(has_work()));
     publish();
     set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
-    done_.post_all();
+    done_.swap(done);
     if (next.when == next_turn::kind::again || !inbox_.rest())
         schedule();
 }
@@ -157,6 +189,11 @@ void device_core::handle(inbox_node& node)
         on_created(*n);
         break;
     }
+    case inbox_node::kind::compiled: {
+        const std::unique_ptr<compiled_node> n(static_cast<compiled_node*>(&node));
+        on_compiled(*n);
+        break;
+    }
     case inbox_node::kind::gone: {
         const std::unique_ptr<gone_node> n(static_cast<gone_node*>(&node));
         while (pending* p = n->dropped.pop_front())
@@ -178,7 +215,10 @@ void device_core::keep(release_node& n)
 
 void device_core::set_timer(clock::time_point when)
 {
-    if (when >= timer_at_ && when != clock::time_point::max() && now_ < timer_at_)
+    // Setting a timer and taking it back is a call of the system each, too much for every op. One that goes off too
+    // early costs a turn; but it also keeps the executor at work, so a late one is not left standing.
+    const bool set = now_ < timer_at_ && timer_at_ != clock::time_point::max();
+    if (set && when >= timer_at_ && (when != clock::time_point::max() || timer_at_ - now_ < longest_idle_timer))
         return;
     if (when == timer_at_)
         return;
@@ -212,6 +252,7 @@ void device_core::empty_inbox(pending_list& orphans) noexcept
         case inbox_node::kind::request: orphans.push_back(static_cast<request&>(*node)); break;
         case inbox_node::kind::cancel: delete static_cast<cancel_node*>(node); break;
         case inbox_node::kind::created: delete static_cast<created_node*>(node); break;
+        case inbox_node::kind::compiled: delete static_cast<compiled_node*>(node); break;
         case inbox_node::kind::gone: delete static_cast<gone_node*>(node); break;
         case inbox_node::kind::release: keep(static_cast<release_node&>(*node)); break;
         case inbox_node::kind::wake:
@@ -231,9 +272,10 @@ void device_core::shutdown(pending_list& out) noexcept
     cancellable_.clear();
     while (request* r = admission_.pop())
         out.push_back(*r);
-    for (pending_list* list : {&starting_, &stopping_, &done_})
+    for (pending_list* list : {&starting_, &stopping_, &asking_, &done_})
         while (pending* p = list->pop_front())
             out.push_back(*p);
+    take_side_calls(out);
     empty_inbox(out);
     // Not here, under the lock of the execution context's list, but where `out` is destroyed.
     if (auto self = weak_from_this().lock()) {

@@ -11,6 +11,7 @@
 #include <coaccel/detail/control_requests.hpp>
 #include <coaccel/detail/device_access.hpp>
 #include <coaccel/detail/shutdown_hook.hpp>
+#include <coaccel/detail/side_requests.hpp>
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/circular_buffer.hpp>
@@ -22,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <vector>
 
 namespace coaccel::detail {
 
@@ -65,10 +67,13 @@ private:
     struct keeper;
     struct cancel_node;
     struct created_node;
+    struct compiled_node;
     struct gone_node;
     struct release_node;
 
-    void turn();
+    void push_and_run(inbox_node& node);
+    void turn(pending_list& done);
+    void turn_in_caller();
     void schedule();
     void empty_inbox(pending_list& orphans) noexcept;
     void handle(inbox_node& node);
@@ -78,6 +83,8 @@ private:
     void on_cancel(std::uint64_t cancel_id);
     void on_cancel_all();
     void on_created(created_node& node);
+    void on_side_call(request& r);
+    void on_compiled(compiled_node& node);
     void on_lost(error_code why);
 
     void follow(lifecycle::step step);
@@ -93,9 +100,13 @@ private:
     void release_due();
     void expire();
     void launch();
+    void serve_pinned();
+    void begin_compiles();
+    void end_side_calls(error_code ec);
+    void take_side_calls(pending_list& out) noexcept;
     void complete(request& r, error_code ec) noexcept;
     latency_histogram& latency_of(const op_info& info);
-    bool has_work() const noexcept { return !admission_.empty(); }
+    bool has_work() const noexcept { return !admission_.empty() || !compiling_.empty(); }
     void publish();
     void fill(device_stats& s) const;
     void set_timer(clock::time_point when);
@@ -125,6 +136,9 @@ private:
     id_set cancellable_;
     pending_list starting_;
     pending_list stopping_;
+    pending_list asking_;
+    pending_list pinning_;
+    std::vector<compile_call*> compiling_;
     pending_list done_;
     std::unique_ptr<context> context_;
     std::optional<error_code> lost_;

@@ -13,6 +13,8 @@ error_code device_options::check() const noexcept
         return ec;
     if (auto ec = restart.validate())
         return ec;
+    if (auto ec = cuda.check())
+        return ec;
     return host.check();
 }
 

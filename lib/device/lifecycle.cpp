@@ -19,12 +19,20 @@ void lifecycle::created() noexcept
 
 lifecycle::step lifecycle::create_failed(const error_code& why, time_point now, double random)
 {
-    return decide(why, now, random);
+    // A dead context that stands in the way of every new one goes only with the process.
+    return is_context_lost(why) ? lost_for_good(why) : decide(why, now, random);
 }
 
 lifecycle::step lifecycle::lost(const error_code& why, time_point now, double random)
 {
     return decide(why, now, random);
+}
+
+lifecycle::step lifecycle::lost_for_good(const error_code& why) noexcept
+{
+    reason_ = why;
+    phase_ = phase::failed;
+    return {command::fail};
 }
 
 lifecycle::step lifecycle::decide(const error_code& why, time_point now, double random)

@@ -36,6 +36,8 @@ public:
     step start() noexcept;
     void created() noexcept;
     step create_failed(const error_code& why, time_point now, double random);
+    /// The context was of a kind that cannot be followed by another in this process.
+    step lost_for_good(const error_code& why) noexcept;
     /// The context shows signs of death.
     void condemned() noexcept { suspect_ = true; }
     step lost(const error_code& why, time_point now, double random);

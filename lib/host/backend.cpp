@@ -1,5 +1,7 @@
 #include "host/backend.hpp"
 
+#include <coaccel/ops/memory.hpp>
+
 #include <algorithm>
 #include <new>
 #include <system_error>
@@ -24,7 +26,9 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
     }
 }
 
-backend::backend(const options& o) : options_(o), table_(op_table::instance()), memory_(o.memory_limit)
+backend::backend(const options& o)
+    : options_(o), table_(op_table::instance()), trim_id_(info_of<memory::trim>().id), memory_(o.memory_limit),
+      pinned_(std::make_shared<pinned_memory>(o.pinned_limit))
 {
     if (o.mode == host_mode::in_turn)
         return;
@@ -90,16 +94,26 @@ error_code backend::notify(event& e, notification n)
     return {};
 }
 
-result<void*> backend::allocate(stream&, std::size_t bytes)
+hardware_info backend::hardware() const
+{
+    return {.name = "CPU", .multiprocessors = pool_ ? pool_->threads() : 1};
+}
+
+result<void*> backend::allocate(stream&, std::size_t bytes, memory_kind)
 {
     if (dead())
         return errc::context_lost;
     if (options_.injector->out_of_memory(memory_.info().used + bytes))
         return errc::out_of_memory;
-    return memory_.allocate(bytes);
+    auto memory = memory_.allocate(bytes);
+    if (!memory) {
+        memory_.trim();
+        memory = memory_.allocate(bytes);
+    }
+    return memory;
 }
 
-void backend::release(stream& s, void* memory, std::size_t) noexcept
+void backend::release(stream& s, void* memory, std::size_t, memory_kind) noexcept
 {
     if (s.state_->passed() == s.state_->pushed())
         memory_.release(memory);
@@ -107,14 +121,28 @@ void backend::release(stream& s, void* memory, std::size_t) noexcept
         (void)push(*s.state_, {.what = stream_item::kind::release, .memory = memory});
 }
 
-error_code backend::enqueue(stream& s, bound_op& op)
+memory_info backend::memory() const noexcept
+{
+    memory_info info = memory_.info();
+    info.pinned_used = info.pinned_reserved = pinned_->used();
+    return info;
+}
+
+result<progress> backend::enqueue(stream& s, bound_op& op)
 {
     if (dead())
         return errc::context_lost;
+    // The pool is not the ops' to reach.
+    if (op.info->id == trim_id_) {
+        memory_.trim();
+        return progress::passed;
+    }
     const kernel run = table_.find(op.info->id);
     if (!run)
         return errc::unsupported_op;
-    return push(*s.state_, {.what = stream_item::kind::op, .run = run, .op = &op});
+    if (auto ec = push(*s.state_, {.what = stream_item::kind::op, .run = run, .op = &op}))
+        return ec;
+    return progress::passed;
 }
 
 error_code backend::status() noexcept

@@ -3,6 +3,7 @@
 
 #include "host/memory_pool.hpp"
 #include "host/op_table.hpp"
+#include "host/pinned_memory.hpp"
 #include "host/runner_pool.hpp"
 #include "host/stream.hpp"
 
@@ -21,6 +22,7 @@ namespace coaccel::host {
 class backend {
 public:
     static constexpr std::string_view name = "host";
+    static constexpr bool replaceable = true;
 
     /// The caller's options, and the injector that all contexts made from them share.
     struct options : host_options {
@@ -55,6 +57,11 @@ public:
     backend& operator=(const backend&) = delete;
     ~backend();
 
+    struct scope {};
+    scope enter() const noexcept { return {}; }
+    void listen(notification n) noexcept { pinned_->listen(n); }
+    hardware_info hardware() const;
+
     result<stream> make_stream(priority p);
 
     error_code record(event& e, stream& s) noexcept;
@@ -63,13 +70,13 @@ public:
     error_code synchronize(event& e);
     error_code notify(event& e, notification n);
 
-    result<void*> allocate(stream& s, std::size_t bytes);
-    void release(stream& s, void* memory, std::size_t bytes) noexcept;
-    void trim() noexcept { memory_.trim(); }
-    memory_info memory() const noexcept { return memory_.info(); }
+    result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind = memory_kind::device);
+    void release(stream& s, void* memory, std::size_t bytes, memory_kind kind = memory_kind::device) noexcept;
+    std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
+    memory_info memory() const noexcept;
 
     bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
-    error_code enqueue(stream& s, bound_op& op);
+    result<progress> enqueue(stream& s, bound_op& op);
     error_code finish(bound_op& op) noexcept { return op.status; }
 
     error_code status() noexcept;
@@ -86,7 +93,9 @@ private:
 
     options options_;
     const op_table& table_;
+    const std::uint64_t trim_id_;
     memory_pool memory_;
+    std::shared_ptr<pinned_memory> pinned_;
     std::vector<std::unique_ptr<stream_state>> streams_;
 
     std::atomic<bool> dead_{false};

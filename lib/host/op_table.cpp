@@ -10,6 +10,7 @@ const op_table& op_table::instance()
         add_blas_level1(t);
         add_blas_level2(t);
         add_blas_level3(t);
+        add_jit_ops(t);
         return t;
     }();
     return table;

@@ -24,6 +24,8 @@ public:
     /// Gives the stream a runner as soon as a thread is free.
     void schedule(stream_state& s);
 
+    int threads() const noexcept { return static_cast<int>(threads_.size()); }
+
     /// Forgets what is scheduled and waits for the threads to end.
     void stop() noexcept;
 

@@ -38,7 +38,11 @@ struct tally {
 /// One place for a device; when the device is shut down or fails, another takes its place.
 class seat {
 public:
-    explicit seat(const device_options& o) : options(o) { options.host.injector = &injector; }
+    explicit seat(const device_options& o) : options(o)
+    {
+        options.kind = device_kind::host;
+        options.host.injector = &injector;
+    }
 
     device current()
     {

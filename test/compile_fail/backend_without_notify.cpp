@@ -5,23 +5,27 @@
 
 struct silent {
     static constexpr std::string_view name = "silent";
+    static constexpr bool replaceable = true;
     struct options {};
     struct stream {};
     struct event {};
 
     static coaccel::result<std::unique_ptr<silent>> create(const options&);
     static bool creation_blocks(const options&);
+    int enter();
+    void listen(coaccel::notification) noexcept;
+    coaccel::hardware_info hardware() const;
     coaccel::result<stream> make_stream(coaccel::priority);
     coaccel::error_code record(event&, stream&);
     coaccel::error_code wait(stream&, event&);
     coaccel::result<coaccel::progress> query(event&);
     coaccel::error_code synchronize(event&);
-    coaccel::result<void*> allocate(stream&, std::size_t);
-    void release(stream&, void*, std::size_t) noexcept;
-    void trim() noexcept;
+    coaccel::result<void*> allocate(stream&, std::size_t, coaccel::memory_kind);
+    void release(stream&, void*, std::size_t, coaccel::memory_kind) noexcept;
+    std::shared_ptr<coaccel::detail::pinned_memory> pinned();
     coaccel::memory_info memory() const noexcept;
     bool supports(const coaccel::op_info&) const noexcept;
-    coaccel::error_code enqueue(stream&, coaccel::bound_op&);
+    coaccel::result<coaccel::progress> enqueue(stream&, coaccel::bound_op&);
     coaccel::error_code finish(coaccel::bound_op&) noexcept;
     coaccel::error_code status() noexcept;
     void abort() noexcept;

@@ -11,17 +11,14 @@
 
 namespace test {
 
-/// A host device on an io_context of its own; each call runs the context until it is answered.
+/// A device on an io_context of its own; each call runs the context until it is answered.
 class device_fixture {
 public:
-    explicit device_fixture(const coaccel::host_options& host)
-    {
-        coaccel::device_options options;
-        options.kind = coaccel::device_kind::host;
-        options.host = host;
-        dev = co_run(io, create(io.get_executor(), options)).value();
-    }
+    explicit device_fixture(const coaccel::device_options& options)
+        : dev(co_run(io, create(io.get_executor(), options)).value())
+    {}
 
+    explicit device_fixture(const coaccel::host_options& host) : device_fixture(on_host(host)) {}
     explicit device_fixture(coaccel::host_mode mode) : device_fixture(with_mode(mode)) {}
 
     ~device_fixture()
@@ -59,7 +56,6 @@ public:
     asio::io_context io{1};
     coaccel::device dev;
 
-private:
     static coaccel::host_options with_mode(coaccel::host_mode mode)
     {
         coaccel::host_options options;
@@ -68,6 +64,15 @@ private:
         return options;
     }
 
+    static coaccel::device_options on_host(const coaccel::host_options& host)
+    {
+        coaccel::device_options options;
+        options.kind = coaccel::device_kind::host;
+        options.host = host;
+        return options;
+    }
+
+private:
     static asio::awaitable<coaccel::result<coaccel::device>> create(asio::any_io_executor ex,
                                                                     coaccel::device_options options)
     {
@@ -94,6 +99,17 @@ private:
 };
 
 inline constexpr coaccel::host_mode host_modes[] = {coaccel::host_mode::in_turn, coaccel::host_mode::pool};
+
+inline std::vector<coaccel::device_options> host_devices()
+{
+    std::vector<coaccel::device_options> all;
+    for (const auto mode : host_modes)
+        all.push_back(device_fixture::on_host(device_fixture::with_mode(mode)));
+    return all;
+}
+
+/// What the cases that suit any device run on. A program for other hardware puts its own here before main().
+inline std::vector<coaccel::device_options> (*devices_under_test)() = &host_devices;
 
 } // namespace test
 

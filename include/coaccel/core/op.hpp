@@ -18,22 +18,32 @@
 namespace coaccel {
 
 /// The library an op belongs to; lane_policy::per_library gives each its own lane.
-enum class library : std::uint8_t { memory, blas, user };
+enum class library : std::uint8_t { memory, blas, user, jit };
 
-inline constexpr std::size_t library_count = 3;
+inline constexpr std::size_t library_count = 4;
+
+struct op_info;
+
+namespace detail {
+
+/// By Boost.Describe, or, where the fields are not known by name, by a function of its own.
+template <class Op>
+concept describes_itself =
+    boost::describe::has_describe_members<Op>::value || requires(op_info& info) { Op::describe(info); };
+
+} // namespace detail
 
 /// An operation: trivially copyable data with a name, a reply type, described fields and a check.
 ///
 /// Trivially copyable because it travels by memcpy into queues and over the worker's wire, and
 /// because g++ 12 destroys non-trivial aggregates twice inside a co_await expression.
 template <class Op>
-concept op =
-    std::is_trivially_copyable_v<Op> && boost::describe::has_describe_members<Op>::value && requires(const Op& o) {
-        typename Op::reply;
-        { Op::name } -> std::convertible_to<std::string_view>;
-        { Op::lib } -> std::convertible_to<library>;
-        { o.check() } -> std::same_as<error_code>;
-    };
+concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> && requires(const Op& o) {
+    typename Op::reply;
+    { Op::name } -> std::convertible_to<std::string_view>;
+    { Op::lib } -> std::convertible_to<library>;
+    { o.check() } -> std::same_as<error_code>;
+};
 
 /// One described field of an op.
 struct op_field {
@@ -61,7 +71,7 @@ struct op_info {
 };
 
 /// The most buffers one op can name.
-inline constexpr std::size_t max_operands = 6;
+inline constexpr std::size_t max_operands = 8;
 
 namespace detail {
 
@@ -87,21 +97,8 @@ std::string op_name()
 }
 
 template <class Op>
-op_info make_info()
+void describe_fields(op_info& info)
 {
-    op_info info;
-    info.name = op_name<Op>();
-    info.id = hash(info.name);
-    info.size = sizeof(Op);
-    if constexpr (!std::is_void_v<typename Op::reply>) {
-        static_assert(std::is_trivially_copyable_v<typename Op::reply>, "an op's reply is plain data");
-        info.reply_size = sizeof(typename Op::reply);
-    }
-    info.lib = Op::lib;
-    if constexpr (requires { Op::may_overlap; })
-        info.may_overlap = Op::may_overlap;
-    info.check = [](const void* op) { return static_cast<const Op*>(op)->check(); };
-
     static const Op sample{};
     const auto* base = reinterpret_cast<const char*>(&sample);
     using members = boost::describe::describe_members<Op, boost::describe::mod_public>;
@@ -119,6 +116,28 @@ op_info make_info()
         info.id = hash(field.name, info.id ^ (std::uint64_t(field.offset) << 16 | field.size));
         info.fields.push_back(field);
     });
+}
+
+template <class Op>
+op_info make_info()
+{
+    op_info info;
+    info.name = op_name<Op>();
+    info.id = hash(info.name);
+    info.size = sizeof(Op);
+    if constexpr (!std::is_void_v<typename Op::reply>) {
+        static_assert(std::is_trivially_copyable_v<typename Op::reply>, "an op's reply is plain data");
+        info.reply_size = sizeof(typename Op::reply);
+    }
+    info.lib = Op::lib;
+    if constexpr (requires { Op::may_overlap; })
+        info.may_overlap = Op::may_overlap;
+    info.check = [](const void* op) { return static_cast<const Op*>(op)->check(); };
+
+    if constexpr (requires { Op::describe(info); })
+        Op::describe(info);
+    else
+        describe_fields<Op>(info);
     return info;
 }
 
@@ -137,8 +156,9 @@ struct bound_op {
     const op_info* info = nullptr;
     const void* op = nullptr;
     void* reply = nullptr;
-    /// For the backend to note how the op went.
+    /// For the backend to note how the op went, and what it holds for it until it has finished.
     error_code status{};
+    void* state = nullptr;
     std::array<void*, max_operands> operands{};
 
     template <class Op>

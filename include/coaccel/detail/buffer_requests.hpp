@@ -1,6 +1,7 @@
 #ifndef COACCEL_DETAIL_BUFFER_REQUESTS_HPP
 #define COACCEL_DETAIL_BUFFER_REQUESTS_HPP
 
+#include <coaccel/core/managed_buffer.hpp>
 #include <coaccel/detail/device_access.hpp>
 #include <coaccel/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -22,17 +23,17 @@ public:
 
     ~lease()
     {
-        if (owner_ && ref.device != 0)
-            owner_->release(ref);
+        if (owner_ && made.ref.device != 0)
+            owner_->release(made.ref);
     }
 
     template <element T>
     buffer<T> take() noexcept
     {
-        return buffer<T>(ref, std::move(owner_));
+        return buffer<T>(made.ref, std::move(owner_));
     }
 
-    any_ref ref;
+    allocation made;
 
 private:
     std::shared_ptr<buffer_owner> owner_;
@@ -46,7 +47,7 @@ public:
         : lease_(core), allocate_{.count = count, .type = dtype_v<T>}, fill_(fill)
     {
         bytes = moved;
-        bound_[0] = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.ref};
+        bound_[0] = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.made};
         bound_[1] = {.info = &info_of<Fill>(), .op = &fill_};
         ops = std::span(bound_).first(steps);
     }
@@ -54,7 +55,7 @@ public:
     void prepare(std::size_t i) noexcept override
     {
         if (i == 1)
-            fill_.dst = ref<T>::from_raw(lease_.ref);
+            fill_.dst = ref<T>::from_raw(lease_.made.ref);
     }
 
     auto take() { return std::tuple(ec, ec ? buffer<T>() : lease_.template take<T>()); }
@@ -81,6 +82,31 @@ protected:
 };
 
 template <element T>
+class managed_request : public request {
+public:
+    managed_request(const core_ptr& core, std::size_t count)
+        : lease_(core), allocate_{.count = count, .type = dtype_v<T>, .kind = memory_kind::managed}
+    {
+        bound_ = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.made};
+        ops = {&bound_, 1};
+    }
+
+    auto take()
+    {
+        auto* host = static_cast<T*>(lease_.made.host);
+        return std::tuple(ec, ec ? managed_buffer<T>() : managed_buffer<T>(lease_.template take<T>(), host));
+    }
+
+protected:
+    ~managed_request() = default;
+
+private:
+    lease lease_;
+    allocate_op allocate_;
+    bound_op bound_;
+};
+
+template <element T>
 class upload_request : public buffer_request<T, write_op<T>> {
 public:
     upload_request(const core_ptr& core, std::span<const T> data)
@@ -95,7 +121,7 @@ protected:
 template <element T>
 class download_request : public request {
 public:
-    download_request(const core_ptr&, const ref<T>& source) : collect_{.src = source, .sink = {this, &append}}
+    download_request(const core_ptr&, const ref<T>& source) : collect_{.src = source, .sink = {this, &append, &room}}
     {
         bytes = source.size_bytes();
         bound_ = {.info = &info_of<collect_op<T>>(), .op = &collect_};
@@ -122,6 +148,17 @@ private:
             self->data_.insert(self->data_.end(), first, first + bytes / sizeof(T));
         } catch (const std::bad_alloc&) {
             self->exhausted_ = true;
+        }
+    }
+
+    static void* room(void* object, std::size_t bytes) noexcept
+    {
+        auto* self = static_cast<download_request*>(object);
+        try {
+            self->data_.resize(bytes / sizeof(T));
+            return self->data_.data();
+        } catch (const std::bad_alloc&) {
+            return nullptr;
         }
     }
 

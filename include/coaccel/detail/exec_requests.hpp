@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -37,11 +38,25 @@ struct reply_cell<void> {
     void* address() noexcept { return nullptr; }
 };
 
+/// Holds what an op names by number only, from the call on until its end.
+template <class Op>
+struct kept {
+    explicit kept(const Op&) noexcept {}
+};
+
+template <class Op>
+    requires requires(const Op& op) { op.keep(); }
+struct kept<Op> {
+    explicit kept(const Op& op) : object(op.keep()) {}
+
+    std::shared_ptr<const void> object;
+};
+
 /// One op.
 template <op Op>
 class exec_request : public request {
 public:
-    exec_request(const core_ptr&, const Op& o, const exec_options& how) : op_(o)
+    exec_request(const core_ptr&, const Op& o, const exec_options& how) : op_(o), kept_(o)
     {
         options = how;
         bytes = host_bytes(o);
@@ -62,6 +77,7 @@ protected:
 
 private:
     Op op_;
+    [[no_unique_address]] kept<Op> kept_;
     bound_op bound_;
     reply_cell<typename Op::reply> reply_;
 };
@@ -72,7 +88,8 @@ class seq_request : public request {
     using indices = std::index_sequence_for<Ops...>;
 
 public:
-    seq_request(const core_ptr&, const op_seq<Ops...>& s, const exec_options& how) : ops_(s.ops)
+    seq_request(const core_ptr&, const op_seq<Ops...>& s, const exec_options& how)
+        : ops_(s.ops), kept_(std::apply([](const Ops&... o) { return std::tuple(kept<Ops>(o)...); }, s.ops))
     {
         options = how;
         bind(indices{});
@@ -115,6 +132,7 @@ private:
     }
 
     std::tuple<Ops...> ops_;
+    [[no_unique_address]] std::tuple<kept<Ops>...> kept_;
     std::tuple<reply_cell<typename Ops::reply>...> replies_;
     std::array<bound_op, sizeof...(Ops)> bound_;
 };

@@ -10,7 +10,7 @@ namespace coaccel::detail {
 class inbox_node {
 public:
     /// What a node stands for; the device knows what to do with each.
-    enum class kind : std::uint8_t { request, release, cancel, wake, created, gone, handle_dropped };
+    enum class kind : std::uint8_t { request, release, cancel, wake, created, compiled, gone, handle_dropped };
 
     explicit inbox_node(kind k) noexcept : what(k) {}
 

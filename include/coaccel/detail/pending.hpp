@@ -19,6 +19,10 @@ public:
     /// Schedules the completion and consumes the operation. Never calls the handler inside this call.
     virtual void post() = 0;
 
+    /// Like post, but calls the handler at once where its executor is running this. Not from within an initiating
+    /// function.
+    virtual void dispatch() { post(); }
+
     /// Consumes the operation without calling the handler.
     virtual void destroy() noexcept = 0;
 
@@ -88,6 +92,23 @@ public:
     {
         while (pending* op = pop_front())
             op->post();
+    }
+
+    /// A handler that throws does not keep the others from being called.
+    void dispatch_all()
+    {
+        struct rest {
+            pending_list& list;
+            ~rest() { list.post_all(); }
+        } guard{*this};
+        while (pending* op = pop_front())
+            op->dispatch();
+    }
+
+    void swap(pending_list& other) noexcept
+    {
+        std::swap(head_, other.head_);
+        std::swap(tail_, other.tail_);
     }
 
 private:

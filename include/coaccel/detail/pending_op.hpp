@@ -62,6 +62,15 @@ public:
             asio::post(io_work_.get_executor(), asio::bind_executor(ex, std::move(resume)));
     }
 
+    void dispatch() override
+    {
+        if constexpr (requires(const handler_executor& ex) { runs_here(ex); }) {
+            if (runs_here(handler_work_.get_executor()))
+                return resumption(this)();
+        }
+        post();
+    }
+
     void destroy() noexcept override
     {
         // The handler may own the memory resource behind its allocator, so it leaves the memory first.

@@ -35,6 +35,21 @@ void post_with(const Executor& ex, const Allocator& alloc, Function&& f)
         .execute(std::forward<Function>(f));
 }
 
+inline bool runs_here(const asio::io_context::executor_type& ex) noexcept
+{
+    return ex.running_in_this_thread();
+}
+
+/// Whether this is a thread of the executor's, as far as one can tell.
+inline bool runs_here(const asio::any_io_executor& ex) noexcept
+{
+    if (const auto* io = ex.target<asio::io_context::executor_type>())
+        return io->running_in_this_thread();
+    if (const auto* pool = ex.target<asio::thread_pool::executor_type>())
+        return pool->running_in_this_thread();
+    return false;
+}
+
 } // namespace coaccel::detail
 
 #endif

@@ -1,6 +1,7 @@
 #ifndef COACCEL_DETAIL_TRANSFER_OPS_HPP
 #define COACCEL_DETAIL_TRANSFER_OPS_HPP
 
+#include <coaccel/core/backend.hpp>
 #include <coaccel/core/op.hpp>
 #include <coaccel/ops/shape.hpp>
 
@@ -10,13 +11,20 @@
 // this process and are therefore not part of the public vocabulary.
 namespace coaccel::detail {
 
+/// New memory: what names it, and where the host finds it, if it does.
+struct allocation {
+    any_ref ref;
+    void* host = nullptr;
+};
+
 struct allocate_op {
-    using reply = any_ref;
+    using reply = allocation;
     static constexpr std::string_view name = "memory.allocate";
     static constexpr library lib = library::memory;
 
     std::uint64_t count = 0;
     dtype type = dtype::u8;
+    memory_kind kind = memory_kind::device;
 
     extent bytes() const noexcept { return times(count, size_of(type)); }
 
@@ -29,7 +37,7 @@ struct allocate_op {
         return n && *n >> 63 == 0 ? error_code{} : make_error_code(errc::size_overflow);
     }
 
-    BOOST_DESCRIBE_CLASS(allocate_op, (), (count, type), (), ())
+    BOOST_DESCRIBE_CLASS(allocate_op, (), (count, type, kind), (), ())
 };
 
 inline error_code check_span(std::uint64_t ref_size, std::uint64_t span_size) noexcept
@@ -71,10 +79,12 @@ struct read_op {
     BOOST_DESCRIBE_CLASS(read_op, (), (src, dst, count), (), ())
 };
 
-/// Takes downloaded bytes piece by piece, away from the executor; keeps its own failures.
+/// Takes what is downloaded, away from the executor unless it is little: all at once by `append`, which keeps its own
+/// failures, or by making room for it, which is null when there is none.
 struct collector {
     void* object = nullptr;
     void (*append)(void* object, const void* data, std::size_t bytes) noexcept = nullptr;
+    void* (*room)(void* object, std::size_t bytes) noexcept = nullptr;
 };
 
 template <element T>

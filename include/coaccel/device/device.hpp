@@ -6,6 +6,7 @@
 #include <coaccel/detail/buffer_requests.hpp>
 #include <coaccel/detail/control_requests.hpp>
 #include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/detail/side_requests.hpp>
 #include <coaccel/detail/submit_arguments.hpp>
 #include <coaccel/device/device_options.hpp>
 #include <coaccel/device/device_stats.hpp>
@@ -136,6 +137,41 @@ public:
     auto async_alloc(std::size_t count, Token&& token = {}) const
     {
         return async_alloc<T>(count, init::none, static_cast<Token&&>(token));
+    }
+
+    /// Allocates memory that the host reaches too.
+    ///
+    /// Completion signature: void(error_code, managed_buffer<T>).
+    /// Errors: those of async_alloc.
+    template <element T, asio::completion_token_for<void(error_code, managed_buffer<T>)> Token = default_token>
+    auto async_alloc_managed(std::size_t count, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, managed_buffer<T>)>(
+            detail::initiate_request<detail::managed_request<T>>{core()}, token, count);
+    }
+
+    /// Allocates host memory that the device copies from and to directly; waits while the limit is reached.
+    ///
+    /// Completion signature: void(error_code, pinned_buffer<T>).
+    /// Errors: errc::invalid_argument for no elements, errc::size_overflow, errc::out_of_memory for more than
+    /// there can ever be.
+    template <element T, asio::completion_token_for<void(error_code, pinned_buffer<T>)> Token = default_token>
+    auto async_alloc_pinned(std::size_t count, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, pinned_buffer<T>)>(
+            detail::initiate_request<detail::pinned_request<T>>{core()}, token, count);
+    }
+
+    /// Compiles CUDA C++ source for this device, away from the executor, or finds it in the cache on disk.
+    ///
+    /// Completion signature: void(error_code, jit::kernel).
+    /// Errors: errc::compile_failed, whose message is the compiler's log; errc::library_missing without NVRTC.
+    /// Cancellation: completes at once; the compiler is left to end by itself.
+    template <asio::completion_token_for<void(error_code, jit::kernel)> Token = default_token>
+    auto async_compile(std::string source, jit::compile_options how, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, jit::kernel)>(
+            detail::initiate_request<detail::compile_request>{core()}, token, std::move(source), std::move(how));
     }
 
     /// Allocates memory and copies `data` into it.

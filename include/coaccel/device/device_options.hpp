@@ -3,6 +3,7 @@
 
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/core/context_options.hpp>
+#include <coaccel/cuda/cuda_options.hpp>
 #include <coaccel/host/host_options.hpp>
 
 #include <chrono>
@@ -13,7 +14,7 @@ namespace coaccel {
 
 /// Which hardware a device is.
 enum class device_kind : std::uint8_t {
-    /// The best there is here.
+    /// An NVIDIA GPU where there is one and all it needs; else the CPU.
     best,
     /// The CPU.
     host,
@@ -40,6 +41,7 @@ struct device_options {
     /// What happens when a context dies or refuses to start.
     restart_policy restart{.initial_backoff = std::chrono::milliseconds(10)};
     host_options host{};
+    cuda_options cuda{};
 
     /// errc::invalid_option when something is out of range.
     COACCEL_DECL error_code check() const noexcept;

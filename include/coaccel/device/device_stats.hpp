@@ -26,6 +26,7 @@ struct device_stats {
     device_state state = device_state::starting;
     coaccel::generation generation = 0;
     std::string backend;
+    hardware_info hardware;
     memory_info memory;
     std::uint64_t live_buffers = 0;
     std::uint64_t queued = 0;

@@ -23,6 +23,8 @@ struct host_options {
     int threads = 0;
     /// The most bytes of buffers; 0: the memory of the machine.
     std::uint64_t memory_limit = 0;
+    /// The most bytes of pinned buffers; 0: no limit of its own.
+    std::uint64_t pinned_limit = 0;
     /// Faults to inject, counted over the life of the device.
     host_faults faults{};
     /// To inject faults while the program runs; instead of `faults`, when set. Must outlive the device.

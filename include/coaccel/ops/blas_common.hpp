@@ -28,6 +28,21 @@ constexpr bool valid(transpose t) noexcept
     return t == transpose::no || t == transpose::yes;
 }
 
+/// How exactly products are computed.
+enum class math : std::uint8_t {
+    /// In the precision of the type that is accumulated in.
+    standard,
+    /// The factors of f32 products may be rounded to TF32 (10 bits of fraction) on hardware that is faster so. Other
+    /// types
+    /// and the host compute as ever.
+    tf32,
+};
+
+constexpr bool valid(math m) noexcept
+{
+    return m == math::standard || m == math::tf32;
+}
+
 } // namespace coaccel::blas
 
 #endif

@@ -131,7 +131,8 @@ struct dot {
     BOOST_DESCRIBE_CLASS(dot, (), (x, y, n, incx, incy), (), ())
 };
 
-/// The Euclidean norm of x, without overflow or underflow on the way.
+/// The Euclidean norm of x, without overflow or underflow on the way. On a GPU it is zero when every element is
+/// subnormal.
 template <real T>
 struct nrm2 {
     using value_type = T;

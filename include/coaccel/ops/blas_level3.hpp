@@ -60,6 +60,7 @@ struct gemm {
     std::uint64_t lda = 0;
     std::uint64_t ldb = 0;
     std::uint64_t ldc = 0;
+    blas::math math = blas::math::standard;
 
     constexpr detail::gemm_shape shape() const noexcept { return {m, n, k, trans_a, trans_b}; }
 
@@ -68,6 +69,8 @@ struct gemm {
         const auto s = shape();
         if (auto ec = s.check())
             return ec;
+        if (!valid(math))
+            return errc::invalid_argument;
         if (auto ec = detail::check_matrix(s.a_rows(), s.a_cols(), lda, a.size()))
             return ec;
         if (auto ec = detail::check_matrix(s.b_rows(), s.b_cols(), ldb, b.size()))
@@ -75,7 +78,7 @@ struct gemm {
         return detail::check_matrix(m, n, ldc, c.size());
     }
 
-    BOOST_DESCRIBE_CLASS(gemm, (), (a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc), (), ())
+    BOOST_DESCRIBE_CLASS(gemm, (), (a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math), (), ())
 };
 
 /// `batch` products like gemm; matrix i of each operand starts i * stride elements after its first.
@@ -105,6 +108,7 @@ struct gemm_strided_batched {
     std::uint64_t lda = 0;
     std::uint64_t ldb = 0;
     std::uint64_t ldc = 0;
+    blas::math math = blas::math::standard;
 
     constexpr detail::gemm_shape shape() const noexcept { return {m, n, k, trans_a, trans_b}; }
 
@@ -115,6 +119,8 @@ struct gemm_strided_batched {
         const auto s = shape();
         if (auto ec = s.check())
             return ec;
+        if (!valid(math))
+            return errc::invalid_argument;
         if ((lda != 0 && lda < s.a_rows()) || (ldb != 0 && ldb < s.b_rows()) || (ldc != 0 && ldc < m))
             return errc::leading_dimension;
         const auto a_one = matrix_extent(s.a_rows(), s.a_cols(), effective_ld(lda, s.a_rows()));
@@ -131,7 +137,7 @@ struct gemm_strided_batched {
 
     BOOST_DESCRIBE_CLASS(gemm_strided_batched, (),
                          (a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha, beta, trans_a, trans_b, lda,
-                          ldb, ldc),
+                          ldb, ldc, math),
                          (), ())
 };
 

@@ -45,6 +45,73 @@ struct copy {
     BOOST_DESCRIBE_CLASS(copy, (), (src, dst), (), ())
 };
 
+/// Where managed memory can be.
+enum class place : std::uint8_t { device, host };
+
+/// Moves managed memory to where it will be used next. On the host backend there is nothing to move.
+template <element T>
+struct prefetch {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "memory.prefetch";
+    static constexpr library lib = library::memory;
+
+    inout<T> target;
+    place to = place::device;
+
+    error_code check() const noexcept
+    {
+        return target.size() != 0 && to <= place::host ? error_code{} : make_error_code(errc::invalid_argument);
+    }
+
+    BOOST_DESCRIBE_CLASS(prefetch, (), (target, to), (), ())
+};
+
+/// What managed memory is used for.
+enum class advice : std::uint8_t {
+    /// Rarely written: each side may have a copy of its own.
+    read_mostly,
+    unset_read_mostly,
+    /// Where it should be when there is a choice.
+    prefer_device,
+    prefer_host,
+    unset_preferred,
+    /// Kept mapped for that side, wherever it is.
+    accessed_by_device,
+    accessed_by_host,
+};
+
+/// Tells the driver what managed memory is used for. On the host backend there is nobody to tell.
+template <element T>
+struct advise {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "memory.advise";
+    static constexpr library lib = library::memory;
+
+    inout<T> target;
+    advice what = advice::read_mostly;
+
+    error_code check() const noexcept
+    {
+        return target.size() != 0 && what <= advice::accessed_by_host ? error_code{}
+                                                                      : make_error_code(errc::invalid_argument);
+    }
+
+    BOOST_DESCRIBE_CLASS(advise, (), (target, what), (), ())
+};
+
+/// Gives the memory that the device's pools keep unused back to the system.
+struct trim {
+    using reply = void;
+    static constexpr std::string_view name = "memory.trim";
+    static constexpr library lib = library::memory;
+
+    error_code check() const noexcept { return {}; }
+
+    BOOST_DESCRIBE_CLASS(trim, (), (), (), ())
+};
+
 } // namespace coaccel::memory
 
 #endif

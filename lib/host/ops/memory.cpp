@@ -39,6 +39,17 @@ void collect(const detail::collect_op<T>& op, const bound_op& o)
     op.sink.append(op.sink.object, o.data(op.src), op.src.size() * sizeof(T));
 }
 
+template <element T>
+void prefetch(const memory::prefetch<T>&, const bound_op&)
+{}
+
+template <element T>
+void advise(const memory::advise<T>&, const bound_op&)
+{}
+
+// Here only to be known: the backend trims its pool itself, which ops do not reach.
+void trim(const memory::trim&, const bound_op&) {}
+
 template <class... Ts>
 void add_for(op_table& table, type_list<Ts...>)
 {
@@ -47,6 +58,8 @@ void add_for(op_table& table, type_list<Ts...>)
     (table.add<detail::write_op<Ts>, write<Ts>>(), ...);
     (table.add<detail::read_op<Ts>, read<Ts>>(), ...);
     (table.add<detail::collect_op<Ts>, collect<Ts>>(), ...);
+    (table.add<memory::prefetch<Ts>, prefetch<Ts>>(), ...);
+    (table.add<memory::advise<Ts>, advise<Ts>>(), ...);
 }
 
 } // namespace
@@ -54,6 +67,7 @@ void add_for(op_table& table, type_list<Ts...>)
 void add_memory_ops(op_table& table)
 {
     add_for(table, element_types{});
+    table.add<memory::trim, trim>();
     table.add(detail::user_op_id, [](bound_op& o) noexcept {
         const auto& op = o.as<detail::user_op>();
         op.call(op.object, o, native_stream{"host", nullptr});

@@ -15,7 +15,14 @@ constexpr detail::clock::time_point start{1h};
 
 std::string text(action a)
 {
-    return a == action::idle ? "idle" : a == action::poll ? "poll" : "arm";
+    switch (a) {
+    case action::idle: return "idle";
+    case action::poll: return "poll";
+    case action::arm_and_poll: return "arm_and_poll";
+    case action::wait: return "wait";
+    case action::arm: break;
+    }
+    return "arm";
 }
 
 } // namespace
@@ -26,21 +33,19 @@ TEST_CASE("with nothing in flight there is nothing to learn, under every strateg
 {
     for (const auto c : {completion::adaptive, completion::host_fn, completion::polled, completion::sync}) {
         rule r({.lanes = {}, .completion = c});
-        CHECK(r.decide(false, false, start) == action::idle);
-        CHECK(r.decide(false, true, start) == action::idle);
+        CHECK(r.decide(false, false, start, {}).what == action::idle);
+        CHECK(r.decide(false, true, start, {}).what == action::idle);
     }
 }
 
-TEST_CASE("polled always polls, host_fn and sync always arm")
+TEST_CASE("polled always polls, sync always arms")
 {
     rule polled({.lanes = {}, .completion = completion::polled});
-    rule host_fn({.lanes = {}, .completion = completion::host_fn});
     rule sync({.lanes = {}, .completion = completion::sync});
     for (const auto at : {0ns, 1ns, 20000ns, 3600000000000ns})
         for (const bool progressed : {false, true}) {
-            CHECK(polled.decide(true, progressed, start + at) == action::poll);
-            CHECK(host_fn.decide(true, progressed, start + at) == action::arm);
-            CHECK(sync.decide(true, progressed, start + at) == action::arm);
+            CHECK(polled.decide(true, progressed, start + at, {}).what == action::poll);
+            CHECK(sync.decide(true, progressed, start + at, {}).what == action::arm);
         }
 }
 
@@ -62,15 +67,59 @@ TEST_CASE("adaptive polls for its budget after the last progress, then arms")
     rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 100ns});
     for (const auto& c : rows) {
         CAPTURE(c.at.count());
-        CHECK(text(r.decide(c.in_flight, c.progressed, start + c.at)) == text(c.wanted));
+        CHECK(text(r.decide(c.in_flight, c.progressed, start + c.at, {}).what) == text(c.wanted));
     }
 }
 
 TEST_CASE("adaptive without a budget never polls")
 {
     rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 0ns});
-    CHECK(r.decide(true, true, start) == action::arm);
-    CHECK(r.decide(true, false, start) == action::arm);
+    CHECK(r.decide(true, true, start, {}).what == action::arm);
+    CHECK(r.decide(true, false, start, {}).what == action::arm);
+}
+
+TEST_CASE("host_fn arms at once, and looks a little longer before it sleeps")
+{
+    rule r({.lanes = {}, .completion = completion::host_fn});
+    CHECK(r.decide(true, true, start, {}).what == action::arm_and_poll);
+    CHECK(r.decide(true, false, start + rule::last_look - 1ns, {}).what == action::arm_and_poll);
+    CHECK(r.decide(true, false, start + rule::last_look, {}).what == action::arm);
+    CHECK(r.decide(true, true, start + 1s, {}).what == action::arm_and_poll);
+}
+
+TEST_CASE("adaptive looks around the forecast end of an op, and sleeps until then")
+{
+    rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 20us});
+    const rule::forecast next{start + 1ms, 1ms};
+    CHECK(r.decide(true, true, start, next).what == action::poll);
+    const auto asleep = r.decide(true, false, start + 30us, next);
+    CHECK(asleep.what == action::arm);
+    CHECK(asleep.look_at == next.end - 80us);
+    auto relied_upon = next;
+    relied_upon.reliable = true;
+    CHECK(r.decide(true, false, start + 30us, relied_upon).what == action::wait);
+    CHECK(r.decide(true, false, start + 30us, relied_upon).look_at == next.end - 80us);
+    CHECK(r.decide(true, false, next.end - 80us, next).what == action::poll);
+    CHECK(r.decide(true, false, next.end - 80us, next).due);
+    CHECK(r.decide(true, false, next.end + 79us, next).what == action::poll);
+    const auto over = r.decide(true, false, next.end + 80us, next);
+    CHECK(over.what == action::arm);
+    CHECK(over.look_at == detail::clock::time_point::max());
+}
+
+TEST_CASE("the longer an op, the wider adaptive looks around its end")
+{
+    rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 20us});
+    const rule::forecast next{start + 320ms, 320ms};
+    CHECK(r.decide(true, false, start + 1ms, next).look_at == next.end - 10ms);
+    CHECK(r.decide(true, false, next.end + 19ms, next).what == action::poll);
+    CHECK(r.decide(true, false, next.end + 20ms, next).what == action::arm);
+}
+
+TEST_CASE("a forecast makes nobody poll who has no budget for it")
+{
+    rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 0ns});
+    CHECK(r.decide(true, false, start + 1ms, {start + 1us, 1us}).what == action::arm);
 }
 
 TEST_SUITE_END();

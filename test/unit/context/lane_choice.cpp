@@ -9,7 +9,7 @@ namespace {
 using namespace coaccel;
 using detail::lane_choice;
 
-constexpr library libraries[] = {library::memory, library::blas, library::user};
+constexpr library libraries[] = {library::memory, library::blas, library::user, library::jit};
 constexpr priority priorities[] = {priority::low, priority::normal, priority::high};
 
 } // namespace

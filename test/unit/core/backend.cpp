@@ -13,24 +13,28 @@ using namespace coaccel;
 /// The least that is a backend.
 struct least {
     static constexpr std::string_view name = "least";
+    static constexpr bool replaceable = true;
     struct options {};
     struct stream {};
     struct event {};
 
     static result<std::unique_ptr<least>> create(const options&) { return std::make_unique<least>(); }
     static bool creation_blocks(const options&) { return false; }
+    int enter() { return 0; }
+    void listen(notification) noexcept {}
+    hardware_info hardware() const { return {}; }
     result<stream> make_stream(priority) { return stream(); }
     error_code record(event&, stream&) { return {}; }
     error_code wait(stream&, event&) { return {}; }
     result<progress> query(event&) { return progress::passed; }
     error_code synchronize(event&) { return {}; }
     error_code notify(event&, notification) { return {}; }
-    result<void*> allocate(stream&, std::size_t) { return nullptr; }
-    void release(stream&, void*, std::size_t) noexcept {}
-    void trim() noexcept {}
+    result<void*> allocate(stream&, std::size_t, memory_kind) { return nullptr; }
+    void release(stream&, void*, std::size_t, memory_kind) noexcept {}
+    std::shared_ptr<detail::pinned_memory> pinned() { return nullptr; }
     memory_info memory() const noexcept { return {}; }
     bool supports(const op_info&) const noexcept { return false; }
-    error_code enqueue(stream&, bound_op&) { return {}; }
+    result<progress> enqueue(stream&, bound_op&) { return progress::passed; }
     error_code finish(bound_op&) noexcept { return {}; }
     error_code status() noexcept { return {}; }
     void abort() noexcept {}
@@ -67,7 +71,7 @@ struct query_says_nothing : least {
 static_assert(!detail::backend_has_events<query_says_nothing> && detail::backend_has_memory<query_says_nothing>);
 
 struct release_throws : least {
-    void release(stream&, void*, std::size_t) {}
+    void release(stream&, void*, std::size_t, memory_kind) {}
 };
 static_assert(!detail::backend_has_memory<release_throws> && detail::backend_has_ops<release_throws>);
 

@@ -1,5 +1,6 @@
 #include "support/devices.hpp"
 
+#include <coaccel/device/system_info.hpp>
 #include <coaccel/ops/blas.hpp>
 
 #include <boost/asio.hpp>
@@ -131,12 +132,20 @@ TEST_CASE("options out of range")
     }
 }
 
-TEST_CASE("a backend that is not here")
+TEST_CASE("a GPU that is not here is an error with a reason, and the best device is then the CPU")
 {
+    if (!inspect_system().gpus.empty())
+        return;
     asio::io_context io;
     auto o = test::pool_options();
     o.kind = device_kind::cuda;
-    CHECK(test::co_run(io, test::create(o)).error() == errc::backend_unavailable);
+    const auto none = test::co_run(io, test::create(o));
+    REQUIRE_FALSE(none);
+    CHECK(is_device_lost(none.error()));
+    CHECK_FALSE(none.error().message().empty());
+    o.kind = device_kind::best;
+    auto best = test::make_device(io, o);
+    CHECK(test::await(io, best.async_stats()).value().backend == "host");
 }
 
 TEST_SUITE_END();

@@ -59,7 +59,7 @@ struct graph {
                 n.before.push_back(&other);
                 (void)b.wait(streams[s], other.end);
             }
-            n.accepted = !b.enqueue(streams[s], n.work.op());
+            n.accepted = b.enqueue(streams[s], n.work.op()).has_value();
             (void)b.record(n.end, streams[s]);
         }
     }
@@ -141,7 +141,7 @@ TEST_CASE("threads that synchronise, query and ask for the status disturb nobody
     int sum = 0;
     for (int i = 0; i < 1000; ++i) {
         tasks.emplace_back([&sum] { ++sum; });
-        CHECK(b.enqueue(s, tasks.back().op()) == error_code());
+        CHECK(test::error_of(b.enqueue(s, tasks.back().op())) == error_code());
         events.emplace_back();
         CHECK(b.record(events.back(), s) == error_code());
     }

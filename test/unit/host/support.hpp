@@ -20,6 +20,11 @@
 
 namespace test {
 
+inline coaccel::error_code error_of(const coaccel::result<coaccel::progress>& r)
+{
+    return r ? coaccel::error_code() : r.error();
+}
+
 /// A function as an op, bound and ready to be enqueued. Stays where it is until it has run.
 class task {
 public:

@@ -42,8 +42,9 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
     engine random(seed);
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         for (const auto& dims : shapes)
             for (const auto trans : {transpose::no, transpose::yes})
                 for (const std::size_t extra : {0, 4})
@@ -60,9 +61,12 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
                         CAPTURE(s.alpha);
                         CAPTURE(s.beta);
                         const bool t = trans == transpose::yes;
-                        const test::matrix<T> a(m, n, extra, random);
-                        const test::vector<T> x(t ? m : n, inc.x, random);
-                        // With beta zero y holds poison, which must not spread.
+                        const std::size_t length = t ? m : n;
+                        // What is multiplied by zero holds poison, which must not spread.
+                        const auto a =
+                            s.alpha == 0 ? test::matrix<T>(m, n, extra) : test::matrix<T>(m, n, extra, random);
+                        const auto x =
+                            s.alpha == 0 ? test::vector<T>(length, inc.x) : test::vector<T>(length, inc.x, random);
                         const auto y =
                             s.beta == 0 ? test::vector<T>(t ? n : m, inc.y) : test::vector<T>(t ? n : m, inc.y, random);
                         const auto da = f.upload(a.data);
@@ -83,7 +87,7 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
                             expectation e;
                             if (s.beta != 0)
                                 e.add(s.beta * y.at(i));
-                            for (std::size_t k = 0; k < x.n; ++k)
+                            for (std::size_t k = 0; k < x.n && s.alpha != 0; ++k)
                                 e.add(s.alpha * (t ? a.at(k, i) : a.at(i, k)) * x.at(k));
                             return e;
                         }) == "");
@@ -95,13 +99,14 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
 TEST_CASE_TEMPLATE("gemv takes every pair of alpha and beta", T, float, double)
 {
     engine random(7);
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         for (const auto& s : scales) {
             CAPTURE(s.alpha);
             CAPTURE(s.beta);
-            const test::matrix<T> a(5, 7, 1, random);
-            const test::vector<T> x(7, 1, random);
+            const auto a = s.alpha == 0 ? test::matrix<T>(5, 7, 1) : test::matrix<T>(5, 7, 1, random);
+            const auto x = s.alpha == 0 ? test::vector<T>(7, 1) : test::vector<T>(7, 1, random);
             const auto y = s.beta == 0 ? test::vector<T>(5, 1) : test::vector<T>(5, 1, random);
             const auto da = f.upload(a.data);
             const auto dx = f.upload(x.data);
@@ -118,7 +123,7 @@ TEST_CASE_TEMPLATE("gemv takes every pair of alpha and beta", T, float, double)
                 expectation e;
                 if (s.beta != 0)
                     e.add(s.beta * y.at(i));
-                for (std::size_t k = 0; k < 7; ++k)
+                for (std::size_t k = 0; k < 7 && s.alpha != 0; ++k)
                     e.add(s.alpha * a.at(i, k) * x.at(k));
                 return e;
             }) == "");
@@ -131,8 +136,9 @@ TEST_CASE_TEMPLATE("ger adds an outer product to a matrix", T, float, double)
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
     engine random(seed);
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         for (const auto& dims : shapes)
             for (const std::size_t extra : {0, 2})
                 for (const auto& inc : increments)
@@ -145,8 +151,8 @@ TEST_CASE_TEMPLATE("ger adds an outer product to a matrix", T, float, double)
                         CAPTURE(inc.x);
                         CAPTURE(inc.y);
                         CAPTURE(alpha);
-                        const test::vector<T> x(m, inc.x, random);
-                        const test::vector<T> y(n, inc.y, random);
+                        const auto x = alpha == 0 ? test::vector<T>(m, inc.x) : test::vector<T>(m, inc.x, random);
+                        const auto y = alpha == 0 ? test::vector<T>(n, inc.y) : test::vector<T>(n, inc.y, random);
                         const test::matrix<T> a(m, n, extra, random);
                         const auto dx = f.upload(x.data);
                         const auto dy = f.upload(y.data);
@@ -163,7 +169,8 @@ TEST_CASE_TEMPLATE("ger adds an outer product to a matrix", T, float, double)
                         CHECK(a.difference(f.download(da), 3, [&](std::size_t i, std::size_t j) {
                             expectation e;
                             e.add(a.at(i, j));
-                            e.add(alpha * x.at(i) * y.at(j));
+                            if (alpha != 0)
+                                e.add(alpha * x.at(i) * y.at(j));
                             return e;
                         }) == "");
                     }
@@ -173,8 +180,9 @@ TEST_CASE_TEMPLATE("ger adds an outer product to a matrix", T, float, double)
 TEST_CASE("a leading dimension beyond any memory is fine for one column")
 {
     constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         for (const auto ld : {huge, huge / 2, huge / 2 + 1}) {
             CAPTURE(ld);
             const auto a = f.upload(std::vector<float>{1, 2, 3});
@@ -193,8 +201,9 @@ TEST_CASE("a leading dimension beyond any memory is fine for one column")
 
 TEST_CASE("an output that overlaps an input is refused")
 {
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         const auto v = f.upload(std::vector<float>(32, 1));
         const auto w = f.upload(std::vector<float>(32, 1));
         using gemv = blas::gemv<float>;

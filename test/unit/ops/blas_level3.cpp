@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <utility>
 
 namespace {
 
@@ -37,16 +38,20 @@ expectation product(const test::matrix<T>& a, transpose ta, const test::matrix<T
     expectation e;
     if (s.beta != 0)
         e.add(s.beta * c.at(i, j));
-    for (std::size_t p = 0; p < k; ++p)
+    for (std::size_t p = 0; p < k && s.alpha != 0; ++p)
         e.add(s.alpha * (ta == transpose::no ? a.at(i, p) : a.at(p, i)) *
               (tb == transpose::no ? b.at(p, j) : b.at(j, p)));
     return e;
 }
 
+/// What is multiplied by zero holds poison, which must not spread.
 template <class T>
-test::matrix<T> operand(std::size_t rows, std::size_t cols, transpose t, std::size_t extra, engine& random)
+test::matrix<T> operand(std::size_t rows, std::size_t cols, transpose t, std::size_t extra, double factor,
+                        engine& random)
 {
-    return t == transpose::no ? test::matrix<T>(rows, cols, extra, random) : test::matrix<T>(cols, rows, extra, random);
+    if (t == transpose::yes)
+        std::swap(rows, cols);
+    return factor == 0 ? test::matrix<T>(rows, cols, extra) : test::matrix<T>(rows, cols, extra, random);
 }
 
 /// Several matrices in one allocation, a stride apart.
@@ -69,8 +74,9 @@ TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
     engine random(seed);
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         for (const auto& dims : shapes)
             for (const auto ta : ways)
                 for (const auto tb : ways)
@@ -87,11 +93,9 @@ TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T
                             CAPTURE(extra);
                             CAPTURE(s.alpha);
                             CAPTURE(s.beta);
-                            const auto a = operand<T>(m, k, ta, extra, random);
-                            const auto b = operand<T>(k, n, tb, extra, random);
-                            // With beta zero C holds poison, which must not spread.
-                            const auto c =
-                                s.beta == 0 ? test::matrix<T>(m, n, extra) : test::matrix<T>(m, n, extra, random);
+                            const auto a = operand<T>(m, k, ta, extra, s.alpha, random);
+                            const auto b = operand<T>(k, n, tb, extra, s.alpha, random);
+                            const auto c = operand<T>(m, n, transpose::no, extra, s.beta, random);
                             const auto da = f.upload(a.data);
                             const auto db = f.upload(b.data);
                             const auto dc = f.upload(c.data);
@@ -136,8 +140,9 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
     CAPTURE(seed);
     engine random(seed);
     const std::size_t m = 7, n = 5, k = 9;
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         for (const auto& r : rows)
             for (const auto ta : ways)
                 for (const auto tb : ways)
@@ -151,11 +156,10 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
                         std::vector<test::matrix<T>> a, b, c;
                         for (std::size_t i = 0; i < r.batch; ++i) {
                             if (i == 0 || !r.one_a)
-                                a.push_back(operand<T>(m, k, ta, extra, random));
+                                a.push_back(operand<T>(m, k, ta, extra, s.alpha, random));
                             if (i == 0 || !r.one_b)
-                                b.push_back(operand<T>(k, n, tb, extra, random));
-                            c.push_back(s.beta == 0 ? test::matrix<T>(m, n, extra)
-                                                    : test::matrix<T>(m, n, extra, random));
+                                b.push_back(operand<T>(k, n, tb, extra, s.alpha, random));
+                            c.push_back(operand<T>(m, n, transpose::no, extra, s.beta, random));
                         }
                         const std::size_t stride_a = r.one_a ? 0 : a[0].extent + r.gap;
                         const std::size_t stride_b = r.one_b ? 0 : b[0].extent + r.gap;
@@ -204,8 +208,9 @@ TEST_CASE_TEMPLATE("16-bit elements accumulate in f32", T, half, bfloat16)
 {
     // Added up in T, the sum would stand still at the first power of two whose neighbour is two away.
     constexpr std::size_t k = 4096;
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         const auto ones = f.upload(std::vector<T>(k, T(1.0F)));
         const auto c = f.upload(std::vector<T>(1, T(0.0F)));
         const auto also_ones = f.upload(std::vector<T>(k, T(1.0F)));
@@ -218,8 +223,9 @@ TEST_CASE_TEMPLATE("16-bit elements accumulate in f32", T, half, bfloat16)
 
 TEST_CASE("a product too large for half is infinite")
 {
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         const auto a = f.upload(std::vector<half>{half(300.0F), half(-300.0F)});
         const auto b = f.upload(std::vector<half>{half(300.0F)});
         const auto c = f.upload(std::vector<half>(2, half(0.0F)));
@@ -231,10 +237,87 @@ TEST_CASE("a product too large for half is infinite")
     }
 }
 
+TEST_CASE_TEMPLATE("TF32 is for f32 alone", T, double, half, bfloat16)
+{
+    const auto seed = test::fresh_seed();
+    CAPTURE(seed);
+    engine random(seed);
+    const std::size_t m = 17, n = 9, k = 41;
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
+        const test::matrix<T> a(m, k, 0, random), b(k, n, 0, random), c(m, n, 0);
+        const auto da = f.upload(a.data);
+        const auto db = f.upload(b.data);
+        std::vector<std::vector<T>> got;
+        for (const auto how : {blas::math::standard, blas::math::tf32}) {
+            const auto dc = f.upload(c.data);
+            REQUIRE(f.exec(
+                blas::gemm<T>{.a = a.in(da), .b = b.in(db), .c = c.in(dc), .m = m, .n = n, .k = k, .math = how}));
+            got.push_back(f.download(dc));
+        }
+        CHECK(std::memcmp(got[0].data(), got[1].data(), got[0].size() * sizeof(T)) == 0);
+    }
+}
+
+TEST_CASE("products in TF32 are right to about three digits")
+{
+    const auto seed = test::fresh_seed();
+    CAPTURE(seed);
+    engine random(seed);
+    const std::size_t m = 33, n = 20, k = 64, batch = 2;
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
+        const test::matrix<float> a(m, k, 0, random), b(k, n, 0, random), c(m, n, 0);
+        const auto da = f.upload(a.data);
+        const auto db = f.upload(b.data);
+        const auto one = f.upload(std::vector<float>(m * n));
+        const auto two = f.upload(std::vector<float>(batch * m * n));
+        REQUIRE(f.exec(blas::gemm<float>{
+            .a = a.in(da), .b = b.in(db), .c = one, .m = m, .n = n, .k = k, .math = blas::math::tf32}));
+        REQUIRE(f.exec(blas::gemm_strided_batched<float>{.a = a.in(da),
+                                                         .b = b.in(db),
+                                                         .c = two,
+                                                         .m = m,
+                                                         .n = n,
+                                                         .k = k,
+                                                         .batch = batch,
+                                                         .stride_c = m * n,
+                                                         .math = blas::math::tf32}));
+        auto got = f.download(one);
+        const auto also = f.download(two);
+        got.insert(got.end(), also.begin(), also.end());
+        for (std::size_t at = 0; at < got.size(); ++at) {
+            const std::size_t i = at % m, j = at / m % n;
+            const auto wanted = product(a, transpose::no, b, transpose::no, c, {1, 0}, k, i, j);
+            CAPTURE(at);
+            // Two factors, each off by half of the last of ten bits at most, or by all of it where it is cut off.
+            CHECK(std::abs(got[at] - wanted.value) <= 2.1 * 0x1p-10 * wanted.magnitude);
+        }
+    }
+}
+
+TEST_CASE("a way to compute that does not exist is refused")
+{
+    const auto neither = static_cast<blas::math>(2);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        const auto v = f.upload(std::vector<float>(4, 1));
+        const auto w = f.upload(std::vector<float>(4, 1));
+        using batched = blas::gemm_strided_batched<float>;
+        CHECK(f.error_of(blas::gemm<float>{.a = v, .b = v, .c = w, .m = 2, .n = 2, .k = 2, .math = neither}) ==
+              errc::invalid_argument);
+        CHECK(f.error_of(batched{.a = v, .b = v, .c = w, .m = 2, .n = 2, .k = 2, .batch = 1, .math = neither}) ==
+              errc::invalid_argument);
+    }
+}
+
 TEST_CASE("two inputs may be one buffer, an output may not overlap any")
 {
-    for (const auto mode : test::host_modes) {
-        device_fixture f(mode);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
         const auto v = f.upload(std::vector<double>(64, 1));
         const auto w = f.upload(std::vector<double>(64, 1));
         using gemm = blas::gemm<double>;

@@ -1,0 +1,57 @@
+#include "context/end_forecast.hpp"
+
+#include <algorithm>
+
+namespace coaccel::detail {
+namespace {
+
+constexpr int enough_hits = 4;
+
+constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t value) noexcept
+{
+    seed = (seed ^ value) * 0x9e3779b97f4a7c15ull;
+    return seed ^ seed >> 29;
+}
+
+} // namespace
+
+end_forecast::kind end_forecast::kind_of(const request& r) noexcept
+{
+    kind k = mix(r.bytes, r.ops.size());
+    const bound_op& first = r.ops.front();
+    k = mix(k, first.info->id);
+    for (const op_field& f : first.info->operands)
+        k = mix(k, reinterpret_cast<const any_ref*>(static_cast<const char*>(first.op) + f.offset)->size);
+    return k;
+}
+
+end_forecast::outlook end_forecast::of(kind k) const noexcept
+{
+    const entry& e = entries_[k % entries_.size()];
+    return e.what == k ? outlook{e.expected, e.hits >= enough_hits} : outlook{};
+}
+
+void end_forecast::saw(kind k, duration taken) noexcept
+{
+    entry& e = entry_of(k);
+    if (e.what != k)
+        e = {k, taken, 0};
+    e.expected = (3 * e.expected + taken) / 4;
+    e.hits = std::min(e.hits + 1, enough_hits);
+}
+
+void end_forecast::ended_before(kind k, duration at_most) noexcept
+{
+    entry& e = entry_of(k);
+    const duration known = e.what == k ? std::min(e.expected, at_most) : at_most;
+    e = {k, known - known / 8, 0};
+}
+
+void end_forecast::ended_after(kind k, duration at_most) noexcept
+{
+    entry& e = entry_of(k);
+    const duration known = e.what == k ? e.expected : at_most;
+    e = {k, known + (at_most - known) / 2, 0};
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,52 @@
+#ifndef COACCEL_CONTEXT_END_FORECAST_HPP
+#define COACCEL_CONTEXT_END_FORECAST_HPP
+
+#include "context/context.hpp"
+
+#include <array>
+
+namespace coaccel::detail {
+
+/// Learns how long ops take, so that the executor can be looking at the moment one ends. Being woken costs tens of
+/// microseconds; who polls when the end is near does not need to be.
+class COACCEL_DECL end_forecast {
+public:
+    using duration = clock::duration;
+
+    /// Ops with the same number are expected to take about as long.
+    using kind = std::uint64_t;
+
+    static kind kind_of(const request& r) noexcept;
+
+    struct outlook {
+        /// Zero: nothing is known.
+        duration expected{};
+        /// The last few ended when they were expected to.
+        bool reliable = false;
+    };
+
+    outlook of(kind k) const noexcept;
+
+    /// An op ended while somebody was polling, so that this is how long it took.
+    void saw(kind k, duration taken) noexcept;
+
+    /// Nobody was looking when an op ended, which took at most as long: before the time it was expected to, or after.
+    void ended_before(kind k, duration at_most) noexcept;
+    void ended_after(kind k, duration at_most) noexcept;
+
+private:
+    struct entry {
+        kind what = 0;
+        duration expected{};
+        int hits = 0;
+    };
+
+    entry& entry_of(kind k) noexcept { return entries_[k % entries_.size()]; }
+
+    // Kinds that share an entry drive each other out.
+    std::array<entry, 256> entries_{};
+};
+
+} // namespace coaccel::detail
+
+#endif

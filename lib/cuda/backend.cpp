@@ -1,0 +1,286 @@
+#include "cuda/backend.hpp"
+
+#include "cuda/error.hpp"
+
+#include <array>
+#include <new>
+#include <utility>
+
+namespace coaccel::cuda {
+
+static_assert(coaccel::backend<backend>);
+
+result<std::unique_ptr<backend>> backend::create(const options& o)
+{
+    if (auto ec = o.check())
+        return ec;
+    const driver_api* api = o.driver;
+    if (!api) {
+        BOOST_OUTCOME_TRY(api, load_driver());
+    }
+    BOOST_OUTCOME_TRY(auto context, context_handle::create(*api, o.ordinal));
+    auto made = std::make_unique<backend>(o, *api, std::move(context));
+    [[maybe_unused]] const auto here = made->enter();
+    if (auto ec = made->set_up())
+        return ec;
+    return made;
+}
+
+backend::backend(const options& o, const driver_api& api, context_handle context)
+    : options_(o), api_(api), context_(std::move(context)), table_(op_table::instance()),
+      backstage_(api, context_.native(), o.helper_threads),
+      pinned_(std::make_shared<pinned_pool>(api, backstage_, o.pinned_limit)),
+      events_(api, CU_EVENT_DISABLE_TIMING | (o.blocking_events ? unsigned(CU_EVENT_BLOCKING_SYNC) : 0u)),
+      memory_(api, backstage_, [this] { nudge(); }), modules_(*this),
+      copies_({api, backstage_, *pinned_, busy_with_callers, [this](CUresult r) { return check(r); },
+               [this] { nudge(); }, [this] { return aborted(); }}),
+      aside_(backstage_, [this] { nudge(); })
+{}
+
+backend::~backend()
+{
+    abort();
+    backstage_.stop();
+    listen({});
+    {
+        [[maybe_unused]] const auto here = enter();
+        // Notifications that are on their way need their lanes.
+        if (!dead() && !check(api_.cuCtxSynchronize()))
+            tear_down();
+    }
+    if (!dead())
+        return;
+    for (auto& s : streams_)
+        s->notifier.abandon();
+    pinned_->detach(false);
+    context_.forget();
+}
+
+error_code backend::set_up()
+{
+    std::array<char, 256> text{};
+    if (auto ec = check(api_.cuDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, device())))
+        return ec;
+    hardware_.name = text.data();
+    hardware_.ordinal = options_.ordinal;
+    auto major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    auto minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    auto multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    auto pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+    for (auto* a : {&major, &minor, &multiprocessors, &pools})
+        if (!*a)
+            return a->error();
+    hardware_.compute_capability = 10 * major.value() + minor.value();
+    hardware_.multiprocessors = multiprocessors.value();
+    if (pools.value() == 0)
+        return note_error(errc::backend_unavailable, hardware_.name + " has no stream-ordered memory pools");
+    if (auto ec = check(api_.cuCtxGetStreamPriorityRange(&least_priority_, &greatest_priority_)))
+        return ec;
+    for (CUstream* s : {&probe_, &growth_})
+        if (auto ec = make_native_stream(*s, priority::low))
+            return ec;
+    auto pool = device_memory::make_pool(api_, device(), options_);
+    if (!pool)
+        return pool.error();
+    pool_ = pool.value();
+    memory_.use(pool_, growth_, options_.memory_limit);
+    return {};
+}
+
+void backend::tear_down() noexcept
+{
+    modules_.destroy();
+    copies_.destroy();
+    for (auto& s : streams_) {
+        s->blas.destroy();
+        (void)api_.cuStreamDestroy(s->native);
+        if (s->side)
+            (void)api_.cuStreamDestroy(s->side);
+    }
+    streams_.clear();
+    events_.clear();
+    memory_.destroy();
+    pinned_->detach(true);
+    if (pool_)
+        (void)api_.cuMemPoolDestroy(pool_);
+    for (CUstream s : {probe_, growth_})
+        if (s)
+            (void)api_.cuStreamDestroy(s);
+}
+
+void backend::listen(notification n) noexcept
+{
+    {
+        const std::scoped_lock lock(listener_mutex_);
+        listener_ = n;
+    }
+    pinned_->listen(n);
+}
+
+void backend::nudge() noexcept
+{
+    const std::scoped_lock lock(listener_mutex_);
+    if (listener_.function)
+        listener_.function(listener_.argument);
+}
+
+result<int> backend::attribute(CUdevice_attribute a) noexcept
+{
+    int value = 0;
+    if (auto ec = check(api_.cuDeviceGetAttribute(&value, a, device())))
+        return ec;
+    return value;
+}
+
+error_code backend::make_native_stream(CUstream& s, priority p) noexcept
+{
+    int level = least_priority_;
+    if (p != priority::low)
+        level = p == priority::high ? greatest_priority_ : (least_priority_ + greatest_priority_) / 2;
+    return check(api_.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, level));
+}
+
+result<backend::stream> backend::make_stream(priority p)
+{
+    if (dead())
+        return verdict();
+    CUstream made = nullptr;
+    if (auto ec = make_native_stream(made, p))
+        return ec;
+    streams_.push_back(std::make_unique<stream_state>(made));
+    return stream(*streams_.back());
+}
+
+error_code backend::record(event& e, stream& s) noexcept
+{
+    if (dead())
+        return verdict();
+    if (!e)
+        if (auto ec = check(events_.take(e)))
+            return ec;
+    e.where = s.state_;
+    return check(api_.cuEventRecord(e.native(), s.state_->native));
+}
+
+error_code backend::wait(stream& s, event& e) noexcept
+{
+    return dead() ? verdict() : check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
+}
+
+result<progress> backend::query(event& e) noexcept
+{
+    if (dead())
+        return verdict();
+    const CUresult r = api_.cuEventQuery(e.native());
+    if (r == CUDA_ERROR_NOT_READY)
+        return progress::pending;
+    if (auto ec = check(r))
+        return ec;
+    return progress::passed;
+}
+
+error_code backend::synchronize(event& e) noexcept
+{
+    if (dead())
+        return verdict();
+    [[maybe_unused]] const auto here = enter();
+    return check(api_.cuEventSynchronize(e.native()));
+}
+
+// On a stream of its own, because a host function holds up the stream it is on.
+error_code backend::notify(event& e, notification n) noexcept
+{
+    if (dead())
+        return verdict();
+    stream_state& lane = *e.where;
+    if (!lane.side)
+        if (auto ec = make_native_stream(lane.side, priority::high))
+            return ec;
+    if (auto ec = check(api_.cuStreamWaitEvent(lane.side, e.native(), CU_EVENT_WAIT_DEFAULT)))
+        return ec;
+    return check(lane.notifier.arm(api_, lane.side, n));
+}
+
+result<void*> backend::allocate(stream& s, std::size_t bytes, memory_kind kind)
+{
+    if (dead())
+        return verdict();
+    allocations_ = s.state_->native;
+    return memory_.allocate(allocations_, bytes, kind);
+}
+
+void backend::release(stream& s, void* memory, std::size_t bytes, memory_kind kind) noexcept
+{
+    if (dead())
+        return;
+    const CUstream where = s.state_->native;
+    const auto left =
+        where == allocations_ ? device_memory::last_use::unused : device_memory::last_use::in_stream_order;
+    (void)check(memory_.release(where, memory, bytes, kind, left));
+}
+
+memory_info backend::memory() const noexcept
+{
+    memory_info info;
+    if (!dead())
+        memory_.fill(info);
+    info.pinned_used = pinned_->used();
+    info.pinned_reserved = pinned_->reserved();
+    return info;
+}
+
+result<progress> backend::enqueue(stream& s, bound_op& op)
+{
+    if (dead())
+        return verdict();
+    const op_entry* entry = table_.find(op.info->id);
+    return entry ? entry->enqueue(*this, *s.state_, op) : errc::unsupported_op;
+}
+
+error_code backend::finish(bound_op& op) noexcept
+{
+    const op_entry* entry = table_.find(op.info->id);
+    return entry && entry->finish ? entry->finish(*this, op) : op.status;
+}
+
+error_code backend::status() noexcept
+{
+    if (!dead())
+        (void)check(api_.cuStreamQuery(probe_));
+    // A context that was condemned without a fault, because it hangs, cannot be stopped from within its
+    // process: it is left alone. What it may still write to is memory of ours.
+    if (aborted())
+        dead_.store(true, std::memory_order_release);
+    return dead() && busy_with_callers.load(std::memory_order_acquire) == 0 ? verdict() : error_code{};
+}
+
+void backend::abort() noexcept
+{
+    aborted_.store(true, std::memory_order_release);
+}
+
+error_code backend::check(CUresult r) noexcept
+{
+    if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
+        return {};
+    if (is_sticky(r)) {
+        verdict_.store(r, std::memory_order_release);
+        dead_.store(true, std::memory_order_release);
+        aborted_.store(true, std::memory_order_release);
+    }
+    return make_error(r);
+}
+
+error_code backend::verdict() const noexcept
+{
+    const CUresult r = verdict_.load(std::memory_order_acquire);
+    return r == CUDA_SUCCESS ? make_error_code(errc::context_lost) : make_error(r);
+}
+
+fault backend::classify(const error_code& ec) noexcept
+{
+    const auto condition = ec.default_error_condition();
+    return condition.category() == fault_category() ? static_cast<fault>(condition.value()) : fault::library;
+}
+
+} // namespace coaccel::cuda

@@ -1,0 +1,48 @@
+#ifndef COACCEL_CUDA_BACKSTAGE_HPP
+#define COACCEL_CUDA_BACKSTAGE_HPP
+
+#include "cuda/load/driver_api.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace coaccel::cuda {
+
+/// The threads of a context for what may not hold up the executor. Its context is current on them.
+class backstage {
+public:
+    backstage(const driver_api& api, CUcontext context, int max_threads);
+    backstage(const backstage&) = delete;
+    backstage& operator=(const backstage&) = delete;
+    ~backstage() { stop(); }
+
+    /// Runs the job on one of the threads, after those that were there before it; drops it after `stop`. Jobs must not
+    /// throw. False: there is no thread to be had at all, and the job was dropped.
+    [[nodiscard]] bool run(std::function<void()> job);
+
+    int max_threads() const noexcept { return max_threads_; }
+
+    /// Drops what has not begun and waits for what has.
+    void stop() noexcept;
+
+private:
+    void work();
+
+    const driver_api& api_;
+    CUcontext context_;
+    const int max_threads_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::function<void()>> jobs_;
+    std::vector<std::thread> threads_;
+    int idle_ = 0;
+    bool stopping_ = false;
+};
+
+} // namespace coaccel::cuda
+
+#endif

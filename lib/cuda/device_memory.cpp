@@ -1,0 +1,288 @@
+#include "cuda/device_memory.hpp"
+
+#include "cuda/error.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace coaccel::cuda {
+namespace {
+
+// What the driver rounds up to, too.
+constexpr std::size_t granule = 512;
+// Beyond these, a call of the driver's is little beside what is done with the memory.
+constexpr std::size_t largest_kept = std::size_t(4) << 20;
+constexpr std::uint64_t most_kept = std::uint64_t(64) << 20;
+constexpr std::uint64_t most_cached_managed = std::uint64_t(256) << 20;
+
+constexpr std::size_t rounded(std::size_t bytes) noexcept
+{
+    return (bytes + granule - 1) / granule * granule;
+}
+
+/// Buffers are counted exactly; the pool behind them needs some room for its own rounding and its gaps.
+constexpr std::size_t pool_size(std::uint64_t limit) noexcept
+{
+    constexpr std::uint64_t unit = std::uint64_t(64) << 20;
+    return limit > ~std::uint64_t(0) - 2 * unit ? 0 : (limit / unit + 2) * unit;
+}
+
+constexpr std::size_t index(memory_kind k) noexcept
+{
+    return static_cast<std::size_t>(k);
+}
+
+void* pointer(CUdeviceptr p) noexcept
+{
+    return reinterpret_cast<void*>(p);
+}
+
+} // namespace
+
+result<CUmemoryPool> device_memory::make_pool(const driver_api& api, CUdevice device, const cuda_options& options)
+{
+    CUmemPoolProps props{};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = device;
+    if (options.memory_limit != 0)
+        props.maxSize = pool_size(options.memory_limit);
+    CUmemoryPool pool = nullptr;
+    if (const CUresult r = api.cuMemPoolCreate(&pool, &props); r != CUDA_SUCCESS)
+        return make_error(r);
+    cuuint64_t threshold = options.release_threshold;
+    if (const CUresult r = api.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+        r != CUDA_SUCCESS) {
+        (void)api.cuMemPoolDestroy(pool);
+        return make_error(r);
+    }
+    return pool;
+}
+
+result<void*> device_memory::allocate(CUstream s, std::size_t bytes, memory_kind kind)
+{
+    const growth g{rounded(bytes), kind};
+    const std::scoped_lock lock(mutex_);
+    if (limit_ != 0 && used_[0] + used_[1] + g.bytes > limit_)
+        return errc::out_of_memory;
+    if (const auto found = cached_.find(g); found != cached_.end()) {
+        const CUdeviceptr memory = found->second;
+        cached_.erase(found);
+        cached_bytes_[index(kind)] -= g.bytes;
+        return hand_out(g, memory);
+    }
+    return kind == memory_kind::device ? allocate_pooled(s, g) : ask_for_more(g);
+}
+
+result<void*> device_memory::allocate_pooled(CUstream s, growth g)
+{
+    // Where the pool has enough, the driver need not be asked for more.
+    if (reserved_by_pool() >= used_[index(g.kind)] + cached_bytes_[index(g.kind)] + g.bytes) {
+        CUdeviceptr memory = 0;
+        const CUresult r = api_.cuMemAllocFromPoolAsync(&memory, g.bytes, pool_, s);
+        if (r == CUDA_SUCCESS)
+            return hand_out(g, memory);
+        // It may have enough in pieces that are too small.
+        if (r != CUDA_ERROR_OUT_OF_MEMORY)
+            return make_error(r);
+    }
+    return ask_for_more(g);
+}
+
+void* device_memory::hand_out(growth g, CUdeviceptr memory) noexcept
+{
+    try {
+        live_.emplace(memory, g);
+    } catch (const std::bad_alloc&) {
+        // Then only its buffer knows of it.
+    }
+    refused_.erase(g);
+    used_[index(g.kind)] += g.bytes;
+    high_water_ = std::max(high_water_, used_[0] + used_[1]);
+    return pointer(memory);
+}
+
+result<void*> device_memory::ask_for_more(growth g)
+{
+    if (const auto found = refused_.find(g); found != refused_.end()) {
+        const CUresult why = found->second;
+        refused_.erase(found);
+        return make_error(why);
+    }
+    if (growing_.contains(g))
+        return nullptr;
+    try {
+        growing_.insert(g);
+        if (helpers_.run([this, g] { grow(g); }))
+            return nullptr;
+    } catch (const std::bad_alloc&) {
+        // As if there were no thread.
+    }
+    growing_.erase(g);
+    return errc::out_of_memory;
+}
+
+void device_memory::grow(growth g) noexcept
+{
+    CUdeviceptr made = 0;
+    CUresult r = obtain(g, made);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        trim();
+        r = obtain(g, made);
+    }
+    {
+        const std::scoped_lock lock(mutex_);
+        growing_.erase(g);
+        if (r == CUDA_SUCCESS && !keep(g, made))
+            r = CUDA_ERROR_OUT_OF_MEMORY;
+        try {
+            if (r != CUDA_SUCCESS)
+                refused_[g] = r;
+        } catch (const std::bad_alloc&) {
+            // Who asks again gets the same answer by the same way.
+        }
+    }
+    on_change_();
+}
+
+// What it gets stays allocated until it is asked for: given back to the pool, a low release threshold might take it
+// away again before that.
+CUresult device_memory::obtain(growth g, CUdeviceptr& made) noexcept
+{
+    if (g.kind == memory_kind::managed) {
+        bool much = false;
+        {
+            const std::scoped_lock lock(mutex_);
+            much = cached_bytes_[index(g.kind)] > most_cached_managed;
+        }
+        if (much)
+            free_cached(memory_kind::managed);
+        return api_.cuMemAllocManaged(&made, g.bytes, CU_MEM_ATTACH_GLOBAL);
+    }
+    if (const CUresult r = api_.cuMemAllocFromPoolAsync(&made, g.bytes, pool_, growth_); r != CUDA_SUCCESS)
+        return r;
+    const CUresult r = api_.cuStreamSynchronize(growth_);
+    if (r != CUDA_SUCCESS && !is_sticky(r))
+        free(g, made);
+    return r;
+}
+
+bool device_memory::keep(growth g, CUdeviceptr memory) noexcept
+{
+    try {
+        cached_.emplace(g, memory);
+        cached_bytes_[index(g.kind)] += g.bytes;
+        return true;
+    } catch (const std::bad_alloc&) {
+        // Lost until its context goes.
+        return false;
+    }
+}
+
+CUresult device_memory::release(CUstream s, void* memory, std::size_t bytes, memory_kind kind, last_use left) noexcept
+{
+    const growth g{rounded(bytes), kind};
+    const auto p = reinterpret_cast<CUdeviceptr>(memory);
+    {
+        const std::scoped_lock lock(mutex_);
+        live_.erase(p);
+        used_[index(kind)] -= g.bytes;
+        if (kind == memory_kind::managed) {
+            (void)keep(g, p);
+            return CUDA_SUCCESS;
+        }
+        if (left == last_use::unused && g.bytes <= largest_kept && cached_bytes_[index(kind)] + g.bytes <= most_kept &&
+            keep(g, p))
+            return CUDA_SUCCESS;
+        remember(s);
+    }
+    return api_.cuMemFreeAsync(p, s);
+}
+
+void device_memory::remember(CUstream s) noexcept
+{
+    if (std::ranges::find(freed_on_, s) != freed_on_.end())
+        return;
+    try {
+        freed_on_.push_back(s);
+    } catch (const std::bad_alloc&) {
+        // Then trimming misses what was freed there.
+    }
+}
+
+void device_memory::free_cached(std::optional<memory_kind> only) noexcept
+{
+    std::multimap<growth, CUdeviceptr> unwanted;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (auto i = cached_.begin(); i != cached_.end();) {
+            const auto at = i++;
+            if (only && at->first.kind != *only)
+                continue;
+            cached_bytes_[index(at->first.kind)] -= at->first.bytes;
+            unwanted.insert(cached_.extract(at));
+        }
+    }
+    for (const auto& [g, memory] : unwanted)
+        free(g, memory);
+}
+
+void device_memory::free(growth g, CUdeviceptr memory) noexcept
+{
+    (void)(g.kind == memory_kind::managed ? api_.cuMemFree(memory) : api_.cuMemFreeAsync(memory, growth_));
+}
+
+void device_memory::trim() noexcept
+{
+    free_cached(std::nullopt);
+    std::vector<CUstream> streams;
+    {
+        const std::scoped_lock lock(mutex_);
+        streams.swap(freed_on_);
+    }
+    // The pool gives back only what it knows to be free, and it learns that when somebody synchronizes. A stream that
+    // is at work is not waited for.
+    for (CUstream s : streams)
+        if (api_.cuStreamQuery(s) == CUDA_SUCCESS)
+            (void)api_.cuStreamSynchronize(s);
+    (void)api_.cuStreamSynchronize(growth_);
+    (void)api_.cuMemPoolTrimTo(pool_, 0);
+    const std::scoped_lock lock(mutex_);
+    for (CUstream s : streams)
+        remember(s);
+}
+
+std::uint64_t device_memory::reserved_by_pool() const noexcept
+{
+    cuuint64_t bytes = 0;
+    if (!pool_ || api_.cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) != CUDA_SUCCESS)
+        return 0;
+    return bytes;
+}
+
+void device_memory::fill(memory_info& info) const noexcept
+{
+    std::size_t free = 0;
+    std::size_t total = 0;
+    if (api_.cuMemGetInfo(&free, &total) == CUDA_SUCCESS) {
+        info.free = free;
+        info.total = total;
+    }
+    const std::scoped_lock lock(mutex_);
+    constexpr std::size_t managed = index(memory_kind::managed);
+    info.used = used_[0] + used_[1];
+    info.high_water = high_water_;
+    info.reserved = reserved_by_pool() + used_[managed] + cached_bytes_[managed];
+}
+
+void device_memory::destroy() noexcept
+{
+    free_cached(std::nullopt);
+    for (const auto& [memory, g] : live_)
+        free(g, memory);
+    live_.clear();
+    if (growth_)
+        (void)api_.cuStreamSynchronize(growth_);
+}
+
+} // namespace coaccel::cuda

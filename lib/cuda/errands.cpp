@@ -1,0 +1,43 @@
+#include "cuda/errands.hpp"
+
+#include <new>
+#include <utility>
+
+namespace coaccel::cuda {
+
+result<progress> errands::run(bound_op& op, std::function<error_code()> job)
+{
+    if (const auto* started = static_cast<const errand*>(op.state)) {
+        if (!started->done.load(std::memory_order_acquire))
+            return progress::pending;
+        if (started->answer)
+            return started->answer;
+        return progress::passed;
+    }
+    try {
+        errand& made = open_.emplace_back();
+        made.job = std::move(job);
+        op.state = &made;
+        const bool started = helpers_.run([this, &made] {
+            made.answer = made.job();
+            // Its op may be finished and gone from here on.
+            made.done.store(true, std::memory_order_release);
+            nudge_();
+        });
+        if (started)
+            return progress::pending;
+        finish(op);
+    } catch (const std::bad_alloc&) {
+        finish(op);
+    }
+    return errc::out_of_memory;
+}
+
+void errands::finish(bound_op& op) noexcept
+{
+    const void* which = std::exchange(op.state, nullptr);
+    if (which)
+        open_.remove_if([&](const errand& e) { return &e == which; });
+}
+
+} // namespace coaccel::cuda

@@ -1,0 +1,20 @@
+#ifndef COACCEL_CUDA_FACTORY_HPP
+#define COACCEL_CUDA_FACTORY_HPP
+
+#include "context/context.hpp"
+
+#include <coaccel/cuda/cuda_options.hpp>
+
+namespace coaccel::cuda {
+
+struct driver_api;
+struct cublas_api;
+
+/// Makes contexts on a GPU. Tables left null are those of this machine.
+COACCEL_DECL detail::context_factory make_factory(const cuda_options& options, int ordinal,
+                                                  const driver_api* driver = nullptr,
+                                                  const cublas_api* cublas = nullptr);
+
+} // namespace coaccel::cuda
+
+#endif

@@ -1,0 +1,131 @@
+#include "cuda/jit/compile_plan.hpp"
+
+#include "cuda/jit/include_scan.hpp"
+#include "cuda/jit/pieces.hpp"
+#include "cuda/jit/toolkit_headers.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <string_view>
+
+namespace coaccel::cuda {
+namespace {
+
+constexpr std::string_view key_format = "coaccel jit key 1";
+
+/// The values of options with these names, as in "-I x", "-Ix", "--include-path=x".
+std::vector<std::string> values_of(const std::vector<std::string>& options,
+                                   std::initializer_list<std::string_view> names, std::string_view glued = {})
+{
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        const std::string_view o = options[i];
+        const bool is_last = i + 1 == options.size();
+        for (const auto name : names) {
+            if (o == name && !is_last)
+                values.push_back(options[i + 1]);
+            else if (o.starts_with(name) && o.substr(name.size()).starts_with('='))
+                values.emplace_back(o.substr(name.size() + 1));
+        }
+        if (!glued.empty() && o.starts_with(glued) && o.size() > glued.size() && o[glued.size()] != '=')
+            values.emplace_back(o.substr(glued.size()));
+    }
+    return values;
+}
+
+result<std::string> choose_architecture(int wanted, const std::vector<int>& supported)
+{
+    const auto name = [](const char* prefix, int a) { return prefix + std::to_string(a); };
+    if (supported.empty())
+        return name(wanted == 0 ? "compute_" : "sm_", wanted == 0 ? 75 : wanted);
+    if (wanted == 0)
+        return name("compute_", *std::ranges::min_element(supported));
+    if (std::ranges::find(supported, wanted) != supported.end())
+        return name("sm_", wanted);
+    int best = 0;
+    for (const int a : supported)
+        if (a < wanted)
+            best = std::max(best, a);
+    if (best == 0)
+        return note_error(errc::invalid_argument,
+                          "NVRTC does not support architecture " + std::to_string(wanted) + ", nor an older one");
+    return name("compute_", best);
+}
+
+} // namespace
+
+result<compile_plan> plan_compilation(const jit::compile_options& options, int architecture,
+                                      const std::vector<int>& supported, const std::string& nvrtc_path)
+{
+    compile_plan plan;
+    const auto& given = options.options();
+    const auto given_architecture = values_of(given, {"--gpu-architecture", "-arch"});
+    std::string chosen;
+    if (given_architecture.empty()) {
+        BOOST_OUTCOME_TRY(chosen, choose_architecture(architecture, supported));
+        plan.options.push_back("--gpu-architecture=" + chosen);
+    } else {
+        chosen = given_architecture.back();
+    }
+    plan.kind = chosen.starts_with("sm_") ? code_kind::cubin : code_kind::ptx;
+    if (values_of(given, {"--std", "-std"}).empty())
+        plan.options.emplace_back("--std=c++17");
+    plan.options.insert(plan.options.end(), given.begin(), given.end());
+
+    plan.folders = options.include_folders();
+    for (const auto& folder : plan.folders)
+        plan.options.push_back("--include-path=" + folder);
+    const auto more = values_of(given, {"--include-path", "-I"}, "-I");
+    plan.folders.insert(plan.folders.end(), more.begin(), more.end());
+    // NVRTC looks into the folder of the source, which is that of the process.
+    plan.folders.emplace_back(".");
+
+    auto toolkit = find_toolkit_headers(nvrtc_path);
+    // Their version stands for the toolkit's own files, of which there are many.
+    std::erase_if(plan.folders, [&](const std::string& folder) {
+        return std::ranges::any_of(toolkit.folders, [&](const std::string& t) {
+            std::error_code failed;
+            return std::filesystem::equivalent(folder, t, failed);
+        });
+    });
+    for (const auto& folder : toolkit.folders)
+        plan.options.push_back("--include-path=" + folder);
+    plan.toolkit = std::move(toolkit.identity);
+    return plan;
+}
+
+std::optional<std::string> make_key(const std::string& source, const jit::compile_options& options,
+                                    const compile_plan& plan, int nvrtc_version, int driver_version)
+{
+    std::string text = source;
+    for (const auto& file : values_of(options.options(), {"--pre-include", "-include"}))
+        text += "\n#include \"" + file + "\"";
+    const auto files = reachable_files(text, options.headers(), plan.folders);
+    if (!files)
+        return std::nullopt;
+
+    std::string key;
+    const auto add = [&key](std::string_view piece) { append_piece(key, piece); };
+    const auto add_headers = [&](const std::vector<jit::header>& headers) {
+        add(std::to_string(headers.size()));
+        for (const auto& h : headers) {
+            add(h.name);
+            add(h.text);
+        }
+    };
+    add(key_format);
+    add(std::to_string(nvrtc_version));
+    add(std::to_string(driver_version));
+    add(plan.toolkit);
+    add(options.name());
+    add(std::to_string(plan.options.size()));
+    for (const auto& o : plan.options)
+        add(o);
+    add_headers(options.headers());
+    add_headers(*files);
+    add(source);
+    return key;
+}
+
+} // namespace coaccel::cuda

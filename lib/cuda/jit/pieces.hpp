@@ -1,0 +1,37 @@
+#ifndef COACCEL_CUDA_JIT_PIECES_HPP
+#define COACCEL_CUDA_JIT_PIECES_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace coaccel::cuda {
+
+// A text of texts: each with its length before it, so that no two lists of them look alike.
+
+inline void append_piece(std::string& to, std::string_view piece)
+{
+    const std::uint64_t size = piece.size();
+    to.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    to.append(piece);
+}
+
+/// Takes the first piece off; none when there is no whole one.
+inline std::optional<std::string_view> take_piece(std::string_view& from)
+{
+    std::uint64_t size = 0;
+    if (from.size() < sizeof(size))
+        return std::nullopt;
+    std::memcpy(&size, from.data(), sizeof(size));
+    if (size > from.size() - sizeof(size))
+        return std::nullopt;
+    const auto piece = from.substr(sizeof(size), size);
+    from.remove_prefix(sizeof(size) + size);
+    return piece;
+}
+
+} // namespace coaccel::cuda
+
+#endif

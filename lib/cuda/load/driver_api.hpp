@@ -1,0 +1,93 @@
+#ifndef COACCEL_CUDA_LOAD_DRIVER_API_HPP
+#define COACCEL_CUDA_LOAD_DRIVER_API_HPP
+
+#include <coaccel/core/result.hpp>
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <string>
+
+namespace coaccel::cuda {
+
+// The functions whose current version is good. cuda.h renames many to a version of theirs, here and
+// wherever the table is used alike.
+#define COACCEL_CUDA_DRIVER_FUNCTIONS(X)                                                                               \
+    X(cuInit)                                                                                                          \
+    X(cuDriverGetVersion)                                                                                              \
+    X(cuDeviceGetCount)                                                                                                \
+    X(cuDeviceGet)                                                                                                     \
+    X(cuDeviceGetName)                                                                                                 \
+    X(cuDeviceGetAttribute)                                                                                            \
+    X(cuDeviceTotalMem)                                                                                                \
+    X(cuGetErrorName)                                                                                                  \
+    X(cuGetErrorString)                                                                                                \
+    X(cuCtxDestroy)                                                                                                    \
+    X(cuCtxPushCurrent)                                                                                                \
+    X(cuCtxPopCurrent)                                                                                                 \
+    X(cuCtxSetCurrent)                                                                                                 \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuCtxGetStreamPriorityRange)                                                                                     \
+    X(cuStreamCreateWithPriority)                                                                                      \
+    X(cuStreamDestroy)                                                                                                 \
+    X(cuStreamQuery)                                                                                                   \
+    X(cuStreamSynchronize)                                                                                             \
+    X(cuStreamWaitEvent)                                                                                               \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventDestroy)                                                                                                  \
+    X(cuEventRecord)                                                                                                   \
+    X(cuEventQuery)                                                                                                    \
+    X(cuEventSynchronize)                                                                                              \
+    X(cuLaunchHostFunc)                                                                                                \
+    X(cuMemGetInfo)                                                                                                    \
+    X(cuMemPoolCreate)                                                                                                 \
+    X(cuMemPoolDestroy)                                                                                                \
+    X(cuMemPoolTrimTo)                                                                                                 \
+    X(cuMemPoolSetAttribute)                                                                                           \
+    X(cuMemPoolGetAttribute)                                                                                           \
+    X(cuMemAllocFromPoolAsync)                                                                                         \
+    X(cuMemFreeAsync)                                                                                                  \
+    X(cuMemAllocManaged)                                                                                               \
+    X(cuMemFree)                                                                                                       \
+    X(cuMemHostRegister)                                                                                               \
+    X(cuMemHostUnregister)                                                                                             \
+    X(cuPointerGetAttributes)                                                                                          \
+    X(cuMemcpyHtoDAsync)                                                                                               \
+    X(cuMemcpyDtoHAsync)                                                                                               \
+    X(cuMemcpyDtoDAsync)                                                                                               \
+    X(cuMemsetD8Async)                                                                                                 \
+    X(cuMemsetD16Async)                                                                                                \
+    X(cuMemsetD32Async)                                                                                                \
+    X(cuMemsetD2D32Async)                                                                                              \
+    X(cuModuleLoadData)                                                                                                \
+    X(cuModuleUnload)                                                                                                  \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuFuncGetAttribute)                                                                                              \
+    X(cuFuncSetAttribute)                                                                                              \
+    X(cuFuncGetParamInfo)                                                                                              \
+    X(cuLaunchKernel)                                                                                                  \
+    X(cuOccupancyMaxPotentialBlockSize)                                                                                \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+
+/// The driver, function by function. Tests put functions of their own in it.
+struct driver_api {
+#define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
+    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_MEMBER)
+#undef COACCEL_CUDA_MEMBER
+
+    // Versions that every driver since 12.2 has, whatever the headers prefer.
+    PFN_cuCtxCreate_v3020 create_context = nullptr;
+    PFN_cuMemPrefetchAsync_v12020 prefetch = nullptr;
+    PFN_cuMemAdvise_v12020 advise = nullptr;
+
+    std::string path;
+    /// 1000 times the major version plus 10 times the minor one.
+    int version = 0;
+};
+
+/// The driver of this machine, opened and initialised on first use; what failed is tried again at the next call. Never
+/// given back.
+result<const driver_api*> load_driver();
+
+} // namespace coaccel::cuda
+
+#endif

@@ -1,0 +1,19 @@
+#include "cuda/op_table.hpp"
+
+namespace coaccel::cuda {
+
+const op_table& op_table::instance()
+{
+    static const op_table table = [] {
+        op_table t;
+        add_memory_ops(t);
+        add_blas_level1(t);
+        add_blas_level2(t);
+        add_blas_level3(t);
+        add_jit_ops(t);
+        return t;
+    }();
+    return table;
+}
+
+} // namespace coaccel::cuda

@@ -1,0 +1,89 @@
+#include "device/compiler.hpp"
+#include "device/core_nodes.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+
+#include <algorithm>
+
+namespace coaccel::detail {
+
+void device_core::on_side_call(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.failed())
+        return complete(r, errc::device_failed);
+    if (r.call == request_kind::pinned)
+        pinning_.push_back(r);
+    else
+        compiling_.push_back(static_cast<compile_call*>(&r));
+}
+
+/// First come, first served: nobody small overtakes somebody large for ever.
+void device_core::serve_pinned()
+{
+    while (!pinning_.empty()) {
+        auto& call = static_cast<pinned_call&>(*pinning_.front());
+        error_code ec;
+        if (!call.wanted)
+            ec = errc::size_overflow;
+        else if (*call.wanted == 0)
+            ec = errc::invalid_argument;
+        if (!ec) {
+            call.owner = context_->pinned();
+            auto memory = call.owner->try_allocate(*call.wanted);
+            if (memory && !memory.value())
+                return;
+            if (memory)
+                call.memory = memory.value();
+            else
+                ec = memory.error();
+        }
+        pinning_.pop_front();
+        complete(call, ec);
+    }
+}
+
+void device_core::begin_compiles()
+{
+    for (compile_call* call : compiling_) {
+        if (std::exchange(call->begun, true))
+            continue;
+        // The job has all it needs: its request may be cancelled, and gone, long before the compiler is through.
+        run_off_executor(
+            [self = shared_from_this(), work = asio::make_work_guard(executor_), id = call->sequence,
+             source = std::move(call->source), how = std::move(call->how),
+             hardware = context_->hardware()] { self->push(*new compiled_node(id, compile(source, how, hardware))); });
+    }
+}
+
+void device_core::on_compiled(compiled_node& node)
+{
+    const auto found = std::ranges::find(compiling_, node.id, &compile_call::sequence);
+    if (found == compiling_.end())
+        return;
+    compile_call& call = **found;
+    compiling_.erase(found);
+    if (node.made)
+        call.made = std::move(node.made).value();
+    complete(call, node.made ? error_code{} : node.made.error());
+}
+
+void device_core::end_side_calls(error_code ec)
+{
+    pending_list ended;
+    take_side_calls(ended);
+    while (pending* p = ended.pop_front())
+        complete(static_cast<request&>(*p), ec);
+}
+
+void device_core::take_side_calls(pending_list& out) noexcept
+{
+    while (pending* p = pinning_.pop_front())
+        out.push_back(*p);
+    for (compile_call* call : compiling_)
+        out.push_back(*call);
+    compiling_.clear();
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,44 @@
+#include "host/op_table.hpp"
+#include "jit/registry.hpp"
+
+#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit_occupancy.hpp>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+namespace coaccel::host {
+namespace {
+
+error_code launch(bound_op& o) noexcept
+{
+    const auto& head = o.as<jit::launch_head>();
+    // Not through the kernel, which may be gone by now.
+    const auto host = jit::find_host_function(head.host);
+    if (!host)
+        return errc::unsupported_op;
+    std::array<void*, jit::max_arguments> arguments{};
+    auto* base = const_cast<char*>(static_cast<const char*>(o.op));
+    for (std::uint32_t i = 0; i < head.count; ++i) {
+        const auto& a = head.arguments()[i];
+        const bool is_operand = a.operand != jit::launch_argument::no_operand;
+        arguments[i] = is_operand ? static_cast<void*>(&o.operands[a.operand]) : base + a.offset;
+    }
+    return host.invoke(host.function, head.shape, arguments.data());
+}
+
+jit::occupancy_info occupancy(const jit::occupancy_op&, const bound_op&)
+{
+    return {1, std::max(1, static_cast<int>(std::thread::hardware_concurrency())), 1};
+}
+
+} // namespace
+
+void add_jit_ops(op_table& table)
+{
+    table.add(jit::launch_op_id, [](bound_op& o) noexcept { o.status = launch(o); });
+    table.add<jit::occupancy_op, occupancy>();
+}
+
+} // namespace coaccel::host

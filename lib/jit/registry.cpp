@@ -1,0 +1,80 @@
+#include "jit/registry.hpp"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace coaccel::jit {
+namespace {
+
+struct registry {
+    std::mutex mutex;
+    std::uint64_t last_id = 0;
+    boost::unordered_flat_map<std::uint64_t, std::weak_ptr<const image>> images;
+    std::vector<host_function> host_functions;
+};
+
+// Never destroyed: kernels in static storage of other files outlive it otherwise.
+registry& instance()
+{
+    static registry& r = *new registry;
+    return r;
+}
+
+} // namespace
+
+image::~image()
+{
+    if (id == 0)
+        return;
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    r.images.erase(id);
+}
+
+std::shared_ptr<const image> register_image(std::shared_ptr<image> made)
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    made->id = ++r.last_id;
+    r.images.emplace(made->id, made);
+    return made;
+}
+
+std::shared_ptr<const image> find_image(std::uint64_t id) noexcept
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    const auto found = r.images.find(id);
+    return found == r.images.end() ? nullptr : found->second.lock();
+}
+
+std::shared_ptr<const void> keep_image(std::uint64_t id) noexcept
+{
+    return find_image(id);
+}
+
+std::uint32_t register_host_function(const host_function& f)
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    const auto found = std::ranges::find_if(r.host_functions, [&](const host_function& known) {
+        return known.function == f.function && known.invoke == f.invoke;
+    });
+    if (found == r.host_functions.end()) {
+        r.host_functions.push_back(f);
+        return static_cast<std::uint32_t>(r.host_functions.size());
+    }
+    return static_cast<std::uint32_t>(found - r.host_functions.begin()) + 1;
+}
+
+host_function find_host_function(std::uint32_t number) noexcept
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    return number == 0 || number > r.host_functions.size() ? host_function{} : r.host_functions[number - 1];
+}
+
+} // namespace coaccel::jit

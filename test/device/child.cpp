@@ -1,0 +1,110 @@
+#include "child.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <map>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace test {
+namespace {
+
+constexpr auto patience = std::chrono::seconds(60);
+
+std::map<std::string, child_function>& children()
+{
+    static std::map<std::string, child_function> known;
+    return known;
+}
+
+pid_t spawn(const std::string& name, const std::vector<std::string>& arguments, int output)
+{
+    std::vector<std::string> words{"/proc/self/exe", "--child", name};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (auto& w : words)
+        argv.push_back(w.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+    pid_t pid = -1;
+    const int failed = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed ? -1 : pid;
+}
+
+} // namespace
+
+child::child(const char* name, child_function function)
+{
+    children()[name] = function;
+}
+
+int run_child(const std::string& name, const std::vector<std::string>& arguments, std::string& output)
+{
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0)
+        return -1;
+    const pid_t pid = spawn(name, arguments, pipe[1]);
+    ::close(pipe[1]);
+    const auto end = std::chrono::steady_clock::now() + patience;
+    std::array<char, 4096> text{};
+    for (;;) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+        pollfd ready{pipe[0], POLLIN, 0};
+        const int n = left.count() > 0 ? ::poll(&ready, 1, static_cast<int>(left.count())) : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            output += "\n(killed: it did not end)\n";
+            ::kill(pid, SIGKILL);
+            break;
+        }
+        const ssize_t got = ::read(pipe[0], text.data(), text.size());
+        if (got <= 0)
+            break;
+        output.append(text.data(), static_cast<std::size_t>(got));
+    }
+    ::close(pipe[0]);
+    int status = 0;
+    if (pid < 0 || ::waitpid(pid, &status, 0) != pid)
+        return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int main_of_child(int argc, char** argv)
+{
+    if (argc < 3 || std::strcmp(argv[1], "--child") != 0)
+        return -1;
+    // The helpers of the tests check as they go, also outside of a test case.
+    doctest::Context context;
+    context.setAsDefaultForAssertsOutOfTestCases();
+    context.setAssertHandler([](const doctest::AssertData& a) {
+        if (!a.m_failed)
+            return;
+        std::cout << a.m_file << ':' << a.m_line << ": " << a.m_expr << " does not hold" << std::endl;
+        std::_Exit(3);
+    });
+    const auto found = children().find(argv[2]);
+    if (found == children().end()) {
+        std::cerr << "no such child: " << argv[2] << '\n';
+        return 2;
+    }
+    return found->second({argv + 3, argv + argc});
+}
+
+} // namespace test

@@ -1,0 +1,225 @@
+#include "child.hpp"
+#include "cuda/load/driver_api.hpp"
+#include "gpu.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+// Real faults. Each happens in a process of its own, because nothing else in that process survives it.
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using test::await;
+using clock_type = std::chrono::steady_clock;
+
+constexpr const char* source = R"(
+extern "C" __global__ void spin(unsigned long long clocks)
+{
+    const unsigned long long start = clock64();
+    while (clock64() - start < clocks) {}
+}
+extern "C" __global__ void illegal_address(float* p)
+{
+    p[1ull << 44] = 1.0f;
+}
+extern "C" __global__ void trap(float*)
+{
+    asm volatile("trap;");
+}
+extern "C" __global__ void misaligned(float* p)
+{
+    *reinterpret_cast<unsigned*>(reinterpret_cast<char*>(p) + 1) = 1;
+}
+extern "C" __global__ void touch(float* p)
+{
+    p[threadIdx.x] += 1.0f;
+}
+)";
+
+// A context of its own asks its status over and over, as an independent witness of when the fault shows.
+class witness {
+public:
+    witness() : thread_([this] { watch(); })
+    {
+        while (!ready_.load())
+            std::this_thread::yield();
+    }
+
+    ~witness()
+    {
+        stop_.store(true);
+        thread_.join();
+    }
+
+    /// Zero: not yet.
+    std::int64_t seen_at() const { return seen_.load(); }
+
+private:
+    void watch()
+    {
+        const auto* api = cuda::load_driver().value();
+        CUdevice device = 0;
+        CUcontext context = nullptr;
+        CUstream stream = nullptr;
+        const bool made = api->cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
+                          api->create_context(&context, 0, device) == CUDA_SUCCESS &&
+                          api->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS;
+        ready_.store(true);
+        while (made && !stop_.load()) {
+            const CUresult r = api->cuStreamQuery(stream);
+            if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) {
+                seen_.store(clock_type::now().time_since_epoch().count());
+                return;
+            }
+            std::this_thread::sleep_for(200us);
+        }
+    }
+
+    std::atomic<bool> ready_{false};
+    std::atomic<bool> stop_{false};
+    std::atomic<std::int64_t> seen_{0};
+    std::thread thread_;
+};
+
+int complaints = 0;
+
+void tell(const char* what)
+{
+    static const auto start = clock_type::now();
+    std::cout << std::chrono::duration<double>(clock_type::now() - start).count() << " s: " << what << std::endl;
+}
+
+void expect(bool good, const char* what)
+{
+    if (good)
+        return;
+    ++complaints;
+    std::cout << "not so: " << what << '\n';
+}
+
+completion strategy(const std::string& name)
+{
+    if (name == "host_fn")
+        return completion::host_fn;
+    if (name == "polled")
+        return completion::polled;
+    return name == "sync" ? completion::sync : completion::adaptive;
+}
+
+struct answers {
+    int count = 0;
+    int wrong = 0;
+    int good = 0;
+    clock_type::time_point last{};
+
+    auto handler()
+    {
+        return [this](error_code ec, auto&&...) {
+            ++count;
+            last = clock_type::now();
+            good += ec ? 0 : 1;
+            if (ec && ec != errc::context_lost) {
+                ++wrong;
+                std::cout << "an op got: " << ec.message() << '\n';
+            }
+        };
+    }
+};
+
+// Two devices with work behind a spinning kernel, then the fault.
+int fault_child(const std::vector<std::string>& arguments)
+{
+    const std::string& fault = arguments.at(0);
+    tell("begin");
+    witness w;
+    tell("witness");
+    asio::io_context io{1};
+    auto o = test::gpu_options();
+    o.context.completion = strategy(arguments.at(1));
+    auto gpu = test::make_device(io, o);
+    auto other = test::make_device(io, o);
+    const auto spin = test::compile(io, gpu, source, "spin");
+    const auto kernel = test::compile(io, gpu, source, fault.c_str());
+    const auto touch = test::compile(io, gpu, source, "touch");
+    auto memory = await(io, gpu.async_alloc<float>(1024)).value();
+    auto others = await(io, other.async_alloc<float>(1024)).value();
+    auto pinned = await(io, gpu.async_alloc_pinned<float>(1024)).value();
+    std::vector<float> pageable(1u << 20, 1.0f);
+    auto big = await(io, gpu.async_alloc<float>(pageable.size())).value();
+
+    tell("set up");
+    answers got;
+    int expected = 0;
+    const auto exec = [&](const device& d, const auto& op, int lane = exec_options::any_lane) {
+        ++expected;
+        d.async_exec(op, {.lane = lane}, got.handler());
+    };
+    exec(gpu, jit::launch(spin, {}, 100'000'000ull));
+    exec(other, jit::launch(spin, {}, 400'000'000ull));
+    exec(gpu, jit::launch(kernel, {}, inout(memory)));
+    for (int i = 0; i < 20; ++i) {
+        exec(gpu, jit::launch(touch, {.block = {256}}, inout(memory)));
+        exec(gpu, memory::fill<float>{.dst = memory, .value = 1}, i % 4);
+        exec(other, jit::launch(touch, {.block = {256}}, inout(others)));
+    }
+    expected += 3;
+    gpu.async_read(memory, pinned.span(), got.handler());
+    gpu.async_write(memory, std::span<const float>(pageable).first(1024), got.handler());
+    gpu.async_exec(seq(jit::launch(touch, {}, inout(memory)), memory::fill<float>{.dst = big, .value = 0}),
+                   got.handler());
+    gpu.async_write(big, std::span<const float>(pageable), got.handler());
+    ++expected;
+
+    test::run_until(io, [&] { return got.count == expected; });
+    test::run_until(
+        io, [&] { return gpu.status().state == device_state::failed && other.status().state == device_state::failed; });
+    // The kernel that spins on this device ended well before the one that faults began.
+    tell("answered");
+    expect(got.wrong == 0, "every outstanding op got context_lost");
+    expect(got.good <= 1, "nothing that was behind the fault succeeded");
+    const auto seen = clock_type::time_point(clock_type::duration(w.seen_at()));
+    expect(w.seen_at() != 0, "the witness saw the fault");
+    const auto late = std::chrono::duration<double, std::milli>(got.last - seen).count();
+    std::cout << fault << ", " << arguments.at(1) << ": all answered " << late << " ms after the fault showed\n";
+    expect(late < 100, "within 100 ms of the fault showing");
+
+    expect(is_context_lost(gpu.status().reason), "the state says why");
+    std::cout << "reason: " << gpu.status().reason.message() << '\n';
+    expect(await(io, gpu.async_exec(memory::fill<float>{.dst = memory, .value = 1})).error() == errc::device_failed,
+           "a new op is refused");
+    expect(await(io, gpu.async_alloc<float>(10)).error() == errc::device_failed, "a new buffer is refused");
+    pinned[0] = 1;
+    memory.reset();
+    big.reset();
+    io.restart();
+    io.poll();
+
+    auto third = await(io, device::async_create(io.get_executor(), o));
+    expect(!third, "no device can be made in this process any more");
+    expect(got.count == expected, "exactly once");
+    tell("refused");
+    auto stats = await(io, gpu.async_stats());
+    expect(stats.has_value(), "statistics are still answered");
+    return complaints;
+}
+
+const test::child registered("fault", &fault_child);
+
+TEST_SUITE_BEGIN("gpu faults");
+
+TEST_CASE("every outstanding op is answered within 100 ms of a fault, whatever the strategy")
+{
+    for (const std::string fault : {"illegal_address", "trap", "misaligned"})
+        for (const std::string how : {"adaptive", "host_fn", "polled", "sync"}) {
+            std::string output;
+            CHECK_MESSAGE(test::run_child("fault", {fault, how}, output) == 0, fault, ", ", how, ": ", output);
+            MESSAGE(output);
+        }
+}
+
+TEST_SUITE_END();
+
+} // namespace

@@ -1,0 +1,234 @@
+#include "support/fake_cublas.hpp"
+
+#include <boost/assert.hpp>
+
+#include <mutex>
+
+namespace test {
+
+struct fake_cublas::state {
+    struct handle {
+        CUstream stream = nullptr;
+        cublasPointerMode_t mode = CUBLAS_POINTER_MODE_HOST;
+        void* workspace = nullptr;
+    };
+
+    struct plan {
+        cublasStatus_t status;
+        int countdown;
+    };
+
+    fake_cuda& driver;
+    coaccel::cuda::cublas_api table{};
+    std::mutex mutex{};
+    std::uintptr_t next_handle = 0xb1a50000;
+    std::map<cublasHandle_t, handle> handles{};
+    std::map<std::string, std::vector<plan>, std::less<>> plans{};
+    std::map<std::string, int, std::less<>> counts{};
+
+    /// What every call begins with.
+    cublasStatus_t begin(std::string_view function)
+    {
+        ++counts[std::string(function)];
+        cublasStatus_t planned = CUBLAS_STATUS_SUCCESS;
+        auto& mine = plans[std::string(function)];
+        for (auto& p : mine)
+            if (--p.countdown == 0)
+                planned = p.status;
+        std::erase_if(mine, [](const plan& p) { return p.countdown <= 0; });
+        if (planned != CUBLAS_STATUS_SUCCESS)
+            return planned;
+        return driver.library_call(function) == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INTERNAL_ERROR;
+    }
+
+    template <class Body>
+    cublasStatus_t with(std::string_view function, cublasHandle_t h, Body body)
+    {
+        const std::scoped_lock lock(mutex);
+        if (const auto status = begin(function); status != CUBLAS_STATUS_SUCCESS)
+            return status;
+        const auto found = handles.find(h);
+        if (found == handles.end()) {
+            driver.complain(std::string(function) + ": unknown handle");
+            return CUBLAS_STATUS_NOT_INITIALIZED;
+        }
+        body(found->second);
+        return CUBLAS_STATUS_SUCCESS;
+    }
+};
+
+namespace {
+
+fake_cublas::state* current = nullptr;
+
+template <class... A>
+auto not_there(cublasStatus_t (*)(A...))
+{
+    return +[](A...) { return CUBLAS_STATUS_NOT_SUPPORTED; };
+}
+
+auto not_there(const char* (*f)(cublasStatus_t))
+{
+    return f;
+}
+
+std::size_t bytes_of(std::int64_t n, std::int64_t inc)
+{
+    return static_cast<std::size_t>((n - 1) * inc + 1) * sizeof(float);
+}
+
+cublasStatus_t create(cublasHandle_t* made)
+{
+    const std::scoped_lock lock(current->mutex);
+    if (const auto status = current->begin("cublasCreate"); status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    *made = reinterpret_cast<cublasHandle_t>(current->next_handle += 16);
+    current->handles.emplace(*made, fake_cublas::state::handle{});
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t destroy(cublasHandle_t h)
+{
+    const auto status = current->with("cublasDestroy", h, [](auto&) {});
+    const std::scoped_lock lock(current->mutex);
+    current->handles.erase(h);
+    return status;
+}
+
+cublasStatus_t set_stream(cublasHandle_t h, cudaStream_t s)
+{
+    return current->with("cublasSetStream", h, [&](auto& on) {
+        on.stream = reinterpret_cast<CUstream>(s);
+        on.workspace = nullptr;
+    });
+}
+
+cublasStatus_t set_workspace(cublasHandle_t h, void* p, std::size_t)
+{
+    return current->with("cublasSetWorkspace", h, [&](auto& on) { on.workspace = p; });
+}
+
+cublasStatus_t set_pointer_mode(cublasHandle_t h, cublasPointerMode_t mode)
+{
+    return current->with("cublasSetPointerMode", h, [&](auto& on) { on.mode = mode; });
+}
+
+cublasStatus_t set_math_mode(cublasHandle_t h, cublasMath_t)
+{
+    return current->with("cublasSetMathMode", h, [](auto&) {});
+}
+
+cublasStatus_t set_atomics_mode(cublasHandle_t h, cublasAtomicsMode_t)
+{
+    return current->with("cublasSetAtomicsMode", h, [](auto&) {});
+}
+
+cublasStatus_t saxpy(cublasHandle_t h, std::int64_t n, const float* alpha, const float* x, std::int64_t incx, float* y,
+                     std::int64_t incy)
+{
+    return current->with("cublasSaxpy", h, [&](auto& on) {
+        current->driver.enqueue(on.stream, [=, &d = current->driver, a = *alpha] {
+            if (d.touch(x, bytes_of(n, incx)) && d.touch(y, bytes_of(n, incy)))
+                for (std::int64_t i = 0; i < n; ++i)
+                    y[i * incy] += a * x[i * incx];
+        });
+    });
+}
+
+cublasStatus_t sscal(cublasHandle_t h, std::int64_t n, const float* alpha, float* x, std::int64_t incx)
+{
+    return current->with("cublasSscal", h, [&](auto& on) {
+        current->driver.enqueue(on.stream, [=, &d = current->driver, a = *alpha] {
+            if (d.touch(x, bytes_of(n, incx)))
+                for (std::int64_t i = 0; i < n; ++i)
+                    x[i * incx] *= a;
+        });
+    });
+}
+
+cublasStatus_t scopy(cublasHandle_t h, std::int64_t n, const float* x, std::int64_t incx, float* y, std::int64_t incy)
+{
+    return current->with("cublasScopy", h, [&](auto& on) {
+        current->driver.enqueue(on.stream, [=, &d = current->driver] {
+            if (d.touch(x, bytes_of(n, incx)) && d.touch(y, bytes_of(n, incy)))
+                for (std::int64_t i = 0; i < n; ++i)
+                    y[i * incy] = x[i * incx];
+        });
+    });
+}
+
+cublasStatus_t sdot(cublasHandle_t h, std::int64_t n, const float* x, std::int64_t incx, const float* y,
+                    std::int64_t incy, float* result)
+{
+    return current->with("cublasSdot", h, [&](auto& on) {
+        if (on.mode != CUBLAS_POINTER_MODE_DEVICE)
+            current->driver.complain("cublasSdot would wait for its result");
+        current->driver.enqueue(on.stream, [=, &d = current->driver] {
+            if (!d.touch(x, bytes_of(n, incx)) || !d.touch(y, bytes_of(n, incy)) || !d.touch(result, sizeof *result))
+                return;
+            float sum = 0;
+            for (std::int64_t i = 0; i < n; ++i)
+                sum += x[i * incx] * y[i * incy];
+            *result = sum;
+        });
+    });
+}
+
+} // namespace
+
+fake_cublas::fake_cublas(fake_cuda& driver) : state_(new state{.driver = driver})
+{
+    BOOST_ASSERT_MSG(!current, "one fake cuBLAS at a time");
+    current = state_.get();
+    auto& t = state_->table;
+#define COACCEL_FAKE_UNSUPPORTED(function) t.function = not_there(t.function);
+    COACCEL_CUBLAS_FUNCTIONS(COACCEL_FAKE_UNSUPPORTED)
+#undef COACCEL_FAKE_UNSUPPORTED
+    t.cublasGetStatusString = [](cublasStatus_t) { return "an error of the fake cuBLAS's"; };
+    t.cublasCreate = &create;
+    t.cublasDestroy = &destroy;
+    t.cublasSetStream = &set_stream;
+    t.cublasSetWorkspace = &set_workspace;
+    t.cublasSetPointerMode = &set_pointer_mode;
+    t.cublasSetMathMode = &set_math_mode;
+    t.cublasSetAtomicsMode = &set_atomics_mode;
+    t.cublasSaxpy_64 = &saxpy;
+    t.cublasSscal_64 = &sscal;
+    t.cublasScopy_64 = &scopy;
+    t.cublasSdot_64 = &sdot;
+    t.path = "fake";
+    t.version = 130000;
+}
+
+fake_cublas::~fake_cublas()
+{
+    if (!state_->handles.empty() && !state_->driver.dead())
+        state_->driver.complain(std::to_string(state_->handles.size()) + " handles of cuBLAS left");
+    current = nullptr;
+}
+
+const coaccel::cuda::cublas_api& fake_cublas::api() const noexcept
+{
+    return state_->table;
+}
+
+void fake_cublas::fail(std::string_view function, cublasStatus_t status, int nth)
+{
+    const std::scoped_lock lock(state_->mutex);
+    state_->plans[std::string(function)].push_back({status, nth});
+}
+
+int fake_cublas::calls(std::string_view function) const
+{
+    const std::scoped_lock lock(state_->mutex);
+    const auto found = state_->counts.find(function);
+    return found == state_->counts.end() ? 0 : found->second;
+}
+
+std::size_t fake_cublas::handles() const
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->handles.size();
+}
+
+} // namespace test

@@ -1,0 +1,33 @@
+#ifndef COACCEL_TEST_SUPPORT_FAKE_CUBLAS_HPP
+#define COACCEL_TEST_SUPPORT_FAKE_CUBLAS_HPP
+
+#include "cuda/load/cublas_api.hpp"
+#include "support/fake_cuda.hpp"
+
+namespace test {
+
+/// cuBLAS on the fake driver: handles, and axpy, scal, copy and dot of floats; the rest is not supported. One at a
+/// time, and no longer than its driver. The destructor tells the driver of handles that were not destroyed.
+class fake_cublas {
+public:
+    explicit fake_cublas(fake_cuda& driver);
+    fake_cublas(const fake_cublas&) = delete;
+    fake_cublas& operator=(const fake_cublas&) = delete;
+    ~fake_cublas();
+
+    const coaccel::cuda::cublas_api& api() const noexcept;
+
+    /// The nth next call of the function fails. Names are those of the manual.
+    void fail(std::string_view function, cublasStatus_t status, int nth = 1);
+    int calls(std::string_view function) const;
+    std::size_t handles() const;
+
+    struct state;
+
+private:
+    std::unique_ptr<state> state_;
+};
+
+} // namespace test
+
+#endif

@@ -1,0 +1,274 @@
+#ifndef COACCEL_TEST_SUPPORT_FAKE_CUDA_STATE_HPP
+#define COACCEL_TEST_SUPPORT_FAKE_CUDA_STATE_HPP
+
+#include "support/fake_cuda.hpp"
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace test {
+
+#define COACCEL_FAKE_ENUMERATOR(function) fn_##function,
+enum fake_function : int {
+    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR) fn_cuCtxCreate,
+    fn_cuMemPrefetchAsync,
+    fn_cuMemAdvise,
+    fn_count
+};
+#undef COACCEL_FAKE_ENUMERATOR
+
+/// Everything behind the fake. All of it is guarded by `mutex`; what is not said to take it is called under it.
+struct fake_cuda::state {
+    struct event {
+        CUcontext context = nullptr;
+        std::uint64_t issued = 0;
+        std::uint64_t completed = 0;
+    };
+
+    struct item {
+        std::function<void()> run;
+        /// Empty: always.
+        std::function<bool()> ready;
+        /// Kernels and host functions, which may take their time.
+        bool unlocked = false;
+        /// Nobody says when `ready` is worth asking again.
+        bool polled = false;
+    };
+
+    struct stream {
+        CUstream handle = nullptr;
+        CUcontext context = nullptr;
+        int priority = 0;
+        unsigned flags = 0;
+        std::deque<item> items;
+        int credit = 0;
+        bool held = false;
+        bool destroyed = false;
+    };
+
+    struct pool {
+        std::uint64_t limit = 0;
+        std::uint64_t used = 0;
+        std::uint64_t used_high = 0;
+        std::uint64_t reserved = 0;
+        std::uint64_t reserved_high = 0;
+        std::uint64_t threshold = 0;
+        bool destroyed = false;
+    };
+
+    struct block {
+        char* memory = nullptr;
+        std::size_t bytes = 0;
+        /// The allocation has taken effect; the call to free it was made; that has taken effect too.
+        bool live = false;
+        bool condemned = false;
+        bool freed = false;
+        /// Null: managed.
+        std::shared_ptr<state::pool> from;
+        CUcontext context = nullptr;
+    };
+
+    struct registration {
+        std::size_t bytes = 0;
+        CUcontext context = nullptr;
+    };
+
+    struct function {
+        CUmodule module = nullptr;
+        std::string name;
+        std::map<CUfunction_attribute, int> attributes;
+    };
+
+    struct kernel_entry {
+        kernel run;
+        std::vector<std::size_t> sizes;
+    };
+
+    struct plan {
+        CUresult result;
+        int countdown;
+        bool lasting = false;
+    };
+
+    state(const settings& s);
+    ~state();
+
+    // Work.
+    void work();
+    stream* pick();
+    bool polling() const;
+    bool runnable(const stream& s) const;
+    bool idle(const stream& s) const { return s.items.empty() && active != &s; }
+    void push(stream& s, std::function<void()> run, bool unlocked = false);
+    stream* find_stream(CUstream s, const char* where);
+    std::shared_ptr<event> find_event(CUevent e, const char* where);
+    template <class Done>
+    CUresult block_until(Done done)
+    {
+        ++draining;
+        changed.notify_all();
+        changed.wait(mutex, [&] { return dead != CUDA_SUCCESS || done(); });
+        --draining;
+        for (auto& [handle, p] : pools)
+            trim(*p, p->threshold);
+        return dead;
+    }
+    void die(CUresult sticky);
+
+    // Memory.
+    char* make_block(std::size_t bytes, std::shared_ptr<pool> from);
+    block* find_block(const void* p);
+    bool check_device(const char* where, CUdeviceptr p, std::size_t bytes, bool running);
+    bool check_host(const char* where, const void* p, std::size_t bytes);
+    void give_life(const char* start);
+    void bury(const char* start, const char* where);
+    void trim(pool& p, std::uint64_t keep);
+    std::uint64_t free_memory() const;
+
+    // Contexts and complaints.
+    CUcontext current() const;
+    void violate(std::string what);
+    /// A call on the dead context.
+    CUresult refuse(std::string_view function);
+    std::vector<std::string> leaks() const;
+    void forget_context(CUcontext c);
+    template <class Handle>
+    Handle make_handle()
+    {
+        return reinterpret_cast<Handle>(next_handle += 16);
+    }
+
+    void fill(coaccel::cuda::driver_api& table);
+    int attribute(CUdevice_attribute a) const;
+
+    // The driver's functions.
+    CUresult init(unsigned flags);
+    CUresult driver_version(int* version);
+    CUresult device_count(int* count);
+    CUresult device_get(CUdevice* device, int ordinal);
+    CUresult device_name(char* name, int length, CUdevice device);
+    CUresult device_attribute(int* value, CUdevice_attribute a, CUdevice device);
+    CUresult device_total(std::size_t* bytes, CUdevice device);
+    CUresult error_name(CUresult r, const char** text);
+    CUresult error_string(CUresult r, const char** text);
+    CUresult context_create(CUcontext* made, unsigned flags, CUdevice device);
+    CUresult context_destroy(CUcontext c);
+    CUresult context_push(CUcontext c);
+    CUresult context_pop(CUcontext* popped);
+    CUresult context_set(CUcontext c);
+    CUresult context_synchronize();
+    CUresult priority_range(int* least, int* greatest);
+    CUresult stream_create(CUstream* made, unsigned flags, int priority);
+    CUresult stream_destroy(CUstream s);
+    CUresult stream_query(CUstream s);
+    CUresult stream_synchronize(CUstream s);
+    CUresult stream_wait(CUstream s, CUevent e, unsigned flags);
+    CUresult event_create(CUevent* made, unsigned flags);
+    CUresult event_destroy(CUevent e);
+    CUresult event_record(CUevent e, CUstream s);
+    CUresult event_query(CUevent e);
+    CUresult event_synchronize(CUevent e);
+    CUresult host_function(CUstream s, CUhostFn f, void* argument);
+    CUresult memory_info(std::size_t* free, std::size_t* total);
+    CUresult pool_create(CUmemoryPool* made, const CUmemPoolProps* properties);
+    CUresult pool_destroy(CUmemoryPool p);
+    CUresult pool_trim(CUmemoryPool p, std::size_t keep);
+    CUresult pool_set(CUmemoryPool p, CUmemPool_attribute a, void* value);
+    CUresult pool_get(CUmemoryPool p, CUmemPool_attribute a, void* value);
+    CUresult allocate_async(CUdeviceptr* made, std::size_t bytes, CUmemoryPool p, CUstream s);
+    CUresult free_async(CUdeviceptr p, CUstream s);
+    CUresult allocate_managed(CUdeviceptr* made, std::size_t bytes, unsigned flags);
+    CUresult free(CUdeviceptr p);
+    CUresult host_register(void* p, std::size_t bytes, unsigned flags);
+    CUresult host_unregister(void* p);
+    CUresult pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr p);
+    CUresult copy_to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream s);
+    CUresult copy_to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream s);
+    CUresult copy_on_device(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream s);
+    CUresult set8(CUdeviceptr to, unsigned char value, std::size_t count, CUstream s);
+    CUresult set16(CUdeviceptr to, unsigned short value, std::size_t count, CUstream s);
+    CUresult set32(CUdeviceptr to, unsigned value, std::size_t count, CUstream s);
+    CUresult set32_rows(CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width, std::size_t height,
+                        CUstream s);
+    CUresult prefetch(CUdeviceptr p, std::size_t bytes, CUmemLocation where, unsigned flags, CUstream s);
+    CUresult advise(CUdeviceptr p, std::size_t bytes, CUmem_advise what, CUmemLocation where);
+    CUresult module_load(CUmodule* made, const void* image);
+    CUresult module_unload(CUmodule m);
+    CUresult module_function(CUfunction* found, CUmodule m, const char* name);
+    CUresult function_get(int* value, CUfunction_attribute a, CUfunction f);
+    CUresult function_set(CUfunction f, CUfunction_attribute a, int value);
+    CUresult parameter_info(CUfunction f, std::size_t index, std::size_t* offset, std::size_t* size);
+    CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                           unsigned shared, CUstream s, void** parameters, void** extra);
+    CUresult best_block(int* grid, int* block, CUfunction f, CUoccupancyB2DSize shared_of, std::size_t shared,
+                        int limit);
+    CUresult active_blocks(int* count, CUfunction f, int block, std::size_t shared);
+
+    template <class T>
+    CUresult set(const char* where, CUdeviceptr to, T value, std::size_t count, CUstream s);
+    bool no_managed(const char* where, CUdeviceptr p, std::size_t bytes);
+
+    /// Of the fake, so that what a thread had current under an earlier one does not count.
+    std::uint64_t identity;
+    settings how;
+    coaccel::cuda::driver_api table;
+
+    mutable std::mutex mutex;
+    std::condition_variable_any changed;
+    std::mt19937_64 random;
+    std::uintptr_t next_handle = 0xfa4e0000;
+
+    std::set<CUcontext> contexts;
+    std::map<CUstream, std::unique_ptr<stream>> streams;
+    std::map<CUevent, std::shared_ptr<event>> all_events;
+    std::map<CUmemoryPool, std::shared_ptr<pool>> pools;
+    std::map<const char*, block, std::less<>> blocks;
+    std::deque<const char*> buried;
+    std::size_t buried_bytes = 0;
+    std::uint64_t managed_bytes = 0;
+    std::map<const char*, registration, std::less<>> registrations;
+    std::map<CUmodule, CUcontext> modules;
+    std::map<CUfunction, function> functions;
+    std::map<std::string, kernel_entry, std::less<>> kernels;
+
+    const stream* active = nullptr;
+    int draining = 0;
+    int fuse = 0;
+    CUresult fate = CUDA_SUCCESS;
+    bool all_held = false;
+    bool stopping = false;
+    bool swallow = false;
+    CUresult dead = CUDA_SUCCESS;
+
+    std::map<int, std::vector<plan>> plans;
+    std::array<int, fn_count> counts{};
+    std::vector<std::string> late_calls;
+    int callbacks = 0;
+    std::vector<std::string> complaints;
+    bool looked_at = false;
+
+    std::thread thread;
+};
+
+/// Where the functions of the table find the fake.
+extern fake_cuda::state* current_fake;
+
+/// What the fake knows of a thread.
+struct fake_thread {
+    std::uint64_t identity = 0;
+    std::vector<CUcontext> current;
+    bool told = false;
+    bool in_callback = false;
+
+    /// That of the calling thread, as this fake sees it.
+    static fake_thread& of(const fake_cuda::state& s);
+};
+
+} // namespace test
+
+#endif

@@ -1,0 +1,121 @@
+#include "context/end_forecast.hpp"
+
+#include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/ops/blas.hpp>
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using detail::end_forecast;
+
+template <class Op>
+struct asked final : detail::exec_request<Op> {
+    explicit asked(const Op& op) : detail::exec_request<Op>(nullptr, op, {}) {}
+    void post() override {}
+    void destroy() noexcept override {}
+};
+
+template <class Op>
+end_forecast::kind kind_of(const Op& op)
+{
+    return end_forecast::kind_of(asked<Op>(op));
+}
+
+ref<float> floats(std::uint64_t size, std::uint32_t slot = 1)
+{
+    return ref<float>::from_raw({1, 1, slot, 1, 0, size, dtype::f32});
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("end_forecast");
+
+TEST_CASE("ops of the same name and sizes are of one kind, wherever their buffers are")
+{
+    CHECK(kind_of(blas::scal<float>{.x = floats(10, 1)}) == kind_of(blas::scal<float>{.x = floats(10, 2)}));
+    const std::set kinds{kind_of(blas::scal<float>{.x = floats(10)}), kind_of(blas::scal<float>{.x = floats(11)}),
+                         kind_of(blas::asum<float>{.x = floats(10)}),
+                         kind_of(detail::write_op<float>{floats(10), nullptr, 10}),
+                         kind_of(detail::write_op<float>{floats(10), nullptr, 9})};
+    CHECK(kinds.size() == 5);
+}
+
+TEST_CASE("nothing is known of what was never seen")
+{
+    const end_forecast f;
+    CHECK(f.of(42).expected == 0ns);
+}
+
+TEST_CASE("what was seen is expected, and follows slowly")
+{
+    end_forecast f;
+    f.saw(42, 100us);
+    CHECK(f.of(42).expected == 100us);
+    CHECK(f.of(43).expected == 0ns);
+    f.saw(42, 200us);
+    CHECK(f.of(42).expected == 125us);
+    for (int i = 0; i < 50; ++i)
+        f.saw(42, 200us);
+    CHECK(f.of(42).expected > 199us);
+    CHECK(f.of(42).expected <= 200us);
+}
+
+TEST_CASE("kinds that share a place drive each other out")
+{
+    end_forecast f;
+    f.saw(1, 100us);
+    f.saw(1 + 256, 7us);
+    CHECK(f.of(1).expected == 0ns);
+    CHECK(f.of(257).expected == 7us);
+}
+
+TEST_CASE("a forecast is reliable after a few hits, and no longer after a miss")
+{
+    end_forecast f;
+    for (int i = 0; i < 4; ++i) {
+        CHECK_FALSE(f.of(42).reliable);
+        f.saw(42, 100us);
+    }
+    CHECK(f.of(42).reliable);
+    f.ended_before(42, 90us);
+    CHECK_FALSE(f.of(42).reliable);
+}
+
+// An op of this length, whose end is seen only when somebody polls around the time it is expected; else there is a
+// notification, which comes late.
+bool is_caught_soon(detail::clock::duration length, detail::clock::duration delay)
+{
+    constexpr detail::clock::duration least = 80us;
+    end_forecast f;
+    for (int i = 0; i < 40; ++i) {
+        const auto expected = f.of(7).expected;
+        const auto begin = expected - std::max(least, expected / 32);
+        const auto end = expected + std::max(least, expected / 16);
+        if (expected == 0ns)
+            f.ended_before(7, length + delay);
+        else if (length < begin)
+            f.ended_before(7, std::min(length, begin) + delay);
+        else if (length < end)
+            return true;
+        else
+            f.ended_after(7, length + delay);
+    }
+    return false;
+}
+
+TEST_CASE("the forecast finds the end of an op of any length, however late the news of it come")
+{
+    for (const auto length : {30us, 100us, 1000us, 2700us, 20000us, 300000us, 3000000us})
+        for (const auto delay : {1us, 50us, 150us, 400us}) {
+            CAPTURE(length.count());
+            CAPTURE(delay.count());
+            CHECK(is_caught_soon(length, delay));
+        }
+}
+
+TEST_SUITE_END();

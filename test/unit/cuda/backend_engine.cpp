@@ -1,0 +1,104 @@
+#include "cuda_world.hpp"
+#include "support/context_cases.hpp"
+
+// The engine's conformance suite on the CUDA backend, over the fake driver.
+namespace {
+
+using namespace std::chrono_literals;
+using test::cuda_world;
+
+constexpr std::uint64_t seeds = 3;
+
+cuda_world& as_cuda(context_world& w)
+{
+    return static_cast<cuda_world&>(w);
+}
+
+} // namespace
+
+std::vector<test::context_setting> test::contexts_under_test()
+{
+    std::vector<context_setting> all;
+    for (const auto& [name, options] : context_variants())
+        for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+            all.push_back({name + ", seed " + std::to_string(seed), true, [=, options = options] {
+                               auto made = std::make_unique<cuda_world>(fake_cuda::settings{.seed = seed});
+                               made->context = options;
+                               return made;
+                           }});
+    return all;
+}
+
+TEST_SUITE_BEGIN("engine");
+
+TEST_CASE("an op that never ends condemns its context when the timeout is set")
+{
+    for_each_context([](context_world& w) {
+        w.context.hang_timeout = 20ms;
+        auto& driver = as_cuda(w).driver;
+        lane_gate never;
+        {
+            context_driver d(w);
+            const auto x = d.floats(4);
+            hold<inout<float>> hung(hold_lane{&w, never}, std::tuple(inout<float>(x)));
+            exec<memory::fill<float>> behind(memory::fill<float>{x, 1.0f}, exec_options{});
+            d.submit(hung);
+            d.submit(behind);
+            d.run_until([&] { return d.losses > 0; });
+            CHECK(d.outcome(hung) == errc::context_lost);
+            CHECK(d.outcome(behind) == errc::context_lost);
+            const int calls = driver.calls();
+            d.context->release(x.raw());
+            (void)d.context->turn(clock::now());
+            CHECK(driver.calls() == calls);
+            // With strategy sync a thread is blocked in the driver, which only the test can get out of it.
+            never.open();
+        }
+        // Such a context is left alone, and everything in it.
+        CHECK(driver.violations().empty());
+    });
+}
+
+TEST_CASE("a host function that is never called delays an op, but does not lose it")
+{
+    for_each_context([](context_world& w) {
+        context_driver d(w);
+        const auto x = d.floats(4);
+        auto& driver = as_cuda(w).driver;
+        driver.swallow_host_functions(true);
+        const int called = driver.host_functions_called();
+        lane_gate gate;
+        hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+        d.submit(held);
+        gate.wait_for(1);
+        // Long enough for every strategy to be armed.
+        for (int i = 0; i < 3; ++i)
+            (void)d.context->turn(clock::now() + i * 1ms);
+        gate.open();
+        d.run_until([&] { return d.has_ended(held); });
+        CHECK_FALSE(d.outcome(held));
+        CHECK(driver.host_functions_called() == called);
+    });
+}
+
+TEST_CASE("a context goes cleanly with a copy of ordinary memory half done")
+{
+    for_each_context([](context_world& w) {
+        context_driver d(w);
+        const auto x = d.floats(1u << 20);
+        std::vector<float> data(x.size(), 1.0f);
+        lane_gate gate;
+        hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+        exec<detail::write_op<float>> write(detail::write_op<float>{x, data.data(), data.size()}, exec_options{});
+        d.submit(held);
+        d.submit(write);
+        gate.wait_for(1);
+        (void)d.context->turn(clock::now());
+        gate.open();
+        detail::pending_list dropped;
+        d.context->drop(dropped);
+        CHECK(dropped.pop_front());
+    });
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,219 @@
+#include "cuda/backstage.hpp"
+
+#include "memory_support.hpp"
+#include "support/gate.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using coaccel::cuda::backstage;
+
+/// A driver that knows only what the backstage needs.
+struct tiny_driver {
+    tiny_driver()
+    {
+        last = nullptr;
+        calls = 0;
+        api.cuCtxSetCurrent = [](CUcontext c) {
+            last = c;
+            ++calls;
+            return answer;
+        };
+    }
+
+    static inline std::atomic<CUcontext> last;
+    static inline std::atomic<int> calls;
+    static inline CUresult answer = CUDA_SUCCESS;
+    coaccel::cuda::driver_api api;
+    CUcontext context = reinterpret_cast<CUcontext>(0x10);
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("backstage");
+
+TEST_CASE("no thread is started before there is a job, and its context is current for the job")
+{
+    tiny_driver driver;
+    test::bell done;
+    backstage b(driver.api, driver.context, 3);
+    CHECK(b.max_threads() == 3);
+    CHECK(driver.calls == 0);
+    REQUIRE(b.run([&] {
+        CHECK(driver.last == driver.context);
+        done.ring();
+    }));
+    done.wait_for(1);
+    CHECK(driver.calls == 1);
+}
+
+TEST_CASE("jobs run at once on as many threads as there may be, and the rest wait their turn")
+{
+    constexpr int threads = 3;
+    tiny_driver driver;
+    test::gate gate;
+    test::bell done;
+    std::atomic<int> late{0};
+    backstage b(driver.api, driver.context, threads);
+    for (int i = 0; i < threads; ++i)
+        REQUIRE(b.run([&] { gate.pass(); }));
+    gate.wait_for(threads);
+    for (int i = 0; i < 10; ++i)
+        REQUIRE(b.run([&] {
+            ++late;
+            done.ring();
+        }));
+    CHECK(late == 0);
+    gate.open();
+    done.wait_for(10);
+    CHECK(driver.calls == threads);
+}
+
+TEST_CASE("one thread runs jobs in the order they came, and lets go of each before the next")
+{
+    tiny_driver driver;
+    test::bell done;
+    std::vector<int> order;
+    auto held = std::make_shared<int>(0);
+    const std::weak_ptr<int> watch = held;
+    backstage b(driver.api, driver.context, 1);
+    REQUIRE(b.run([&order, held] { order.push_back(0); }));
+    held.reset();
+    for (int i = 1; i < 100; ++i)
+        REQUIRE(b.run([&, i] {
+            CHECK(watch.expired());
+            order.push_back(i);
+        }));
+    REQUIRE(b.run([&] { done.ring(); }));
+    done.wait_for(1);
+    REQUIRE(order.size() == 100);
+    for (int i = 0; i < 100; ++i)
+        CHECK(order[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("a job may bring further jobs")
+{
+    tiny_driver driver;
+    test::bell done;
+    backstage b(driver.api, driver.context, 1);
+    int left = 1000;
+    std::function<void()> again = [&] {
+        if (--left == 0)
+            done.ring();
+        else
+            CHECK(b.run(again));
+    };
+    REQUIRE(b.run(again));
+    done.wait_for(1);
+}
+
+TEST_CASE("stop waits for what has begun, drops the rest, and nothing runs after it")
+{
+    tiny_driver driver;
+    test::gate gate;
+    std::atomic<int> ran{0};
+    backstage b(driver.api, driver.context, 1);
+    auto held = std::make_shared<int>(0);
+    REQUIRE(b.run([&] {
+        gate.pass();
+        ++ran;
+    }));
+    gate.wait_for(1);
+    REQUIRE(b.run([&ran, held] { ran += 100; }));
+    std::thread opener([&] {
+        // The first job ends only once `stop` has dropped the second.
+        while (held.use_count() > 1)
+            std::this_thread::yield();
+        gate.open();
+    });
+    b.stop();
+    opener.join();
+    CHECK(ran == 1);
+    CHECK_FALSE(b.run([&] { ++ran; }));
+    b.stop();
+    CHECK(ran == 1);
+}
+
+TEST_CASE("jobs run also when the context cannot be made current, and find out by themselves")
+{
+    tiny_driver driver;
+    driver.answer = CUDA_ERROR_INVALID_CONTEXT;
+    test::bell done;
+    {
+        backstage b(driver.api, driver.context, 1);
+        REQUIRE(b.run([&] { done.ring(); }));
+        done.wait_for(1);
+    }
+    driver.answer = CUDA_SUCCESS;
+}
+
+TEST_CASE("no number of threads below one is taken at its word")
+{
+    tiny_driver driver;
+    test::bell done;
+    backstage b(driver.api, driver.context, 0);
+    CHECK(b.max_threads() == 1);
+    REQUIRE(b.run([&] { done.ring(); }));
+    done.wait_for(1);
+}
+
+TEST_CASE("many jobs from many threads are all run")
+{
+    constexpr int producers = 4;
+    constexpr int each = 1000;
+    tiny_driver driver;
+    std::atomic<int> ran{0};
+    test::bell done;
+    backstage b(driver.api, driver.context, 3);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < producers; ++i)
+        threads.emplace_back([&] {
+            for (int n = 0; n < each; ++n)
+                (void)b.run([&] {
+                    if (++ran == producers * each)
+                        done.ring();
+                });
+        });
+    for (auto& t : threads)
+        t.join();
+    done.wait_for(1);
+    CHECK(ran == producers * each);
+    CHECK(driver.calls <= 3);
+}
+
+TEST_CASE("where there is no thread to be had the job is refused")
+{
+    // In a child process without any address space left. The sanitizers need more of it than that.
+    if (test::sanitized)
+        return;
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        tiny_driver driver;
+        backstage b(driver.api, driver.context, 2);
+        // Larger than any stack the C library may have kept of a thread that has ended.
+        pthread_attr_t large;
+        ::pthread_attr_init(&large);
+        ::pthread_attr_setstacksize(&large, std::size_t(256) << 20);
+        ::pthread_setattr_default_np(&large);
+        const rlimit none{1, 1};
+        ::setrlimit(RLIMIT_AS, &none);
+        ::_exit(b.run([] {}) ? 1 : 0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_SUITE_END();

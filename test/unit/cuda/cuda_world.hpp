@@ -1,0 +1,62 @@
+#ifndef COACCEL_TEST_UNIT_CUDA_CUDA_WORLD_HPP
+#define COACCEL_TEST_UNIT_CUDA_CUDA_WORLD_HPP
+
+#include "cuda/factory.hpp"
+#include "support/context_driver.hpp"
+#include "support/fake_cublas.hpp"
+
+namespace test {
+
+/// Contexts on the fake driver. The end of it is also the check that the driver was used well, and left alone once it
+/// was dead.
+class cuda_world final : public context_world {
+public:
+    explicit cuda_world(const fake_cuda::settings& how = {}) : driver(how)
+    {
+        options.blas_workspace = std::uint64_t(64) << 10;
+        options.helper_threads = 2;
+        frees_in_stream_order = true;
+        context.monitor_interval = std::chrono::milliseconds(5);
+    }
+
+    ~cuda_world() override
+    {
+        // What went on until the loss was noticed is nobody's fault.
+        if (lost_)
+            CHECK(driver.late_calls() == known_);
+    }
+
+    void on_lost() noexcept override
+    {
+        lost_ = true;
+        known_ = driver.late_calls();
+    }
+
+    coaccel::detail::context_factory factory() override
+    {
+        return coaccel::cuda::make_factory(options, 0, &driver.api(), &blas.api());
+    }
+
+    void poison() override { driver.kill_at(CUDA_ERROR_ILLEGAL_ADDRESS, 1); }
+
+    void hold(coaccel::native_stream s, lane_gate gate) override
+    {
+        driver.block(static_cast<CUstream>(s.handle), [gate, arrived = false]() mutable {
+            if (!std::exchange(arrived, true))
+                gate.arrive();
+            return gate.is_open();
+        });
+    }
+
+    fake_cuda driver;
+    fake_cublas blas{driver};
+    coaccel::cuda_options options;
+
+private:
+    bool lost_ = false;
+    std::string known_;
+};
+
+} // namespace test
+
+#endif

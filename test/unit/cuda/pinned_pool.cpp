@@ -1,0 +1,274 @@
+#include "cuda/pinned_pool.hpp"
+
+#include "cuda/error.hpp"
+#include "memory_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using cuda::pinned_pool;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+struct pool_fixture : test::fake_context {
+    explicit pool_fixture(std::uint64_t limit = 64 * mib) : pool(std::in_place, api, helpers, limit)
+    {
+        pool->listen(told.call());
+    }
+
+    ~pool_fixture()
+    {
+        helpers.stop();
+        pool.reset();
+    }
+
+    result<void*> allocate(std::size_t bytes)
+    {
+        return until_answered([&] { return pool->try_allocate(bytes); });
+    }
+
+    bool registered(const void* p)
+    {
+        unsigned type = 0;
+        CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+        void* values[] = {&type};
+        CHECK(api.cuPointerGetAttributes(1, which, values, reinterpret_cast<CUdeviceptr>(p)) == CUDA_SUCCESS);
+        return type == CU_MEMORYTYPE_HOST;
+    }
+
+    std::optional<pinned_pool> pool;
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("pinned_pool");
+
+TEST_CASE_FIXTURE(pool_fixture, "the first request has memory made on the backstage, the next ones have what is there")
+{
+    CHECK(pool->try_allocate(1000).value() == nullptr);
+    told.wait_for(1);
+    void* first = pool->try_allocate(1000).value();
+    REQUIRE(first);
+    CHECK(registered(first));
+    std::memset(first, 0xab, 1000);
+    void* second = pool->try_allocate(700).value();
+    REQUIRE(second);
+    CHECK(second != first);
+    CHECK(fake.calls("cuMemHostRegister") == 1);
+    CHECK(told.count() == 1);
+    CHECK(pool->used() == 2048);
+    CHECK(pool->reserved() == 2 * mib);
+    CHECK(fake.registered() == 2 * mib);
+    pool->release(first);
+    pool->release(second);
+    CHECK(pool->used() == 0);
+    CHECK(told.count() == 1);
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "who asks while memory is being made does not have it made twice")
+{
+    occupy(gates[0]);
+    for (int i = 0; i < 10; ++i)
+        CHECK(pool->try_allocate(64).value() == nullptr);
+    gates[0].open();
+    told.wait_for(1);
+    CHECK(pool->try_allocate(64).value() != nullptr);
+    CHECK(fake.calls("cuMemHostRegister") == 1);
+}
+
+TEST_CASE("what is larger than the limit is refused at once, what is not is had when others let go")
+{
+    pool_fixture f(8 * mib);
+    CHECK(f.pool->try_allocate(8 * mib + 1).error() == errc::out_of_memory);
+    void* all = f.allocate(8 * mib).value();
+    const int before = f.told.count();
+    CHECK(f.pool->try_allocate(1).value() == nullptr);
+    CHECK(f.pool->try_allocate(8 * mib).value() == nullptr);
+    CHECK(f.told.count() == before);
+    f.pool->release(all);
+    CHECK(f.told.count() == before + 1);
+    // The unused slab makes room for one of another size.
+    void* little = f.allocate(1).value();
+    CHECK(f.fake.calls("cuMemHostUnregister") == 1);
+    CHECK(f.pool->reserved() <= 8 * mib);
+    f.pool->release(little);
+    CHECK(f.allocate(8 * mib).value() != nullptr);
+    CHECK(f.fake.registered() == 8 * mib);
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "a release tells nobody when nobody waits")
+{
+    void* p = allocate(100).value();
+    const int before = told.count();
+    pool->release(p);
+    CHECK(told.count() == before);
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "nobody is told after the listener was taken back")
+{
+    pool->listen({});
+    CHECK(pool->try_allocate(100).value() == nullptr);
+    while (pool->reserved() == 0)
+        std::this_thread::yield();
+    CHECK(told.count() == 0);
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "a driver that refuses is the answer to one request, and the next one tries again")
+{
+    struct row {
+        CUresult says;
+        error_code answer;
+    };
+    const row rows[] = {
+        {CUDA_ERROR_OUT_OF_MEMORY, errc::out_of_memory},
+        {CUDA_ERROR_INVALID_VALUE, cuda::make_error(CUDA_ERROR_INVALID_VALUE)},
+    };
+    for (const auto& r : rows) {
+        CAPTURE(r.says);
+        fake.fail("cuMemHostRegister", r.says);
+        const auto failed = allocate(300 * kib);
+        REQUIRE_FALSE(failed);
+        CHECK(failed.error() == r.answer);
+        CHECK(pool->reserved() == 0);
+        CHECK(fake.registered() == 0);
+        void* p = allocate(300 * kib).value();
+        REQUIRE(p);
+        pool->release(p);
+        pool->trim();
+        CHECK(pool->reserved() == 0);
+    }
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "a refusal is forgotten where memory has come back in the meantime")
+{
+    std::vector<void*> all;
+    for (int i = 0; i < 4; ++i)
+        all.push_back(allocate(4 * mib).value());
+    fake.fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY);
+    const int before = told.count();
+    CHECK(pool->try_allocate(4 * mib).value() == nullptr);
+    told.wait_for(before + 1);
+    pool->release(all.back());
+    CHECK(pool->try_allocate(4 * mib).value() == all.back());
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "trim gives back what nobody holds")
+{
+    void* held = allocate(100).value();
+    void* gone = allocate(6 * mib).value();
+    pool->release(gone);
+    CHECK(pool->reserved() == 8 * mib);
+    pool->trim();
+    CHECK(pool->reserved() == 2 * mib);
+    CHECK(fake.registered() == 2 * mib);
+    std::memset(held, 1, 100);
+}
+
+TEST_CASE("after a detach there is nothing new, and what is held stays good")
+{
+    for (const bool alive : {true, false}) {
+        CAPTURE(alive);
+        pool_fixture f;
+        auto* held = static_cast<char*>(f.allocate(100).value());
+        void* other = f.allocate(100 * kib).value();
+        f.pool->release(f.allocate(6 * mib).value());
+        const int unregistered = f.fake.calls("cuMemHostUnregister");
+        f.pool->detach(alive);
+        CHECK(f.fake.calls("cuMemHostUnregister") == unregistered + (alive ? 1 : 0));
+        CHECK(f.pool->reserved() == 4 * mib);
+        CHECK(f.pool->try_allocate(1).error() == errc::context_lost);
+        const int calls = f.fake.calls();
+        const int before = f.told.count();
+        std::memset(held, 1, 100);
+        CHECK(held[99] == 1);
+        f.pool->release(other);
+        CHECK(f.pool->reserved() == 2 * mib);
+        f.pool->release(held);
+        CHECK(f.pool->reserved() == 0);
+        f.pool->trim();
+        f.pool->detach(true);
+        CHECK(f.fake.calls() == calls);
+        CHECK(f.told.count() == before);
+    }
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "a job that comes after the detach leaves the driver alone")
+{
+    occupy(gates[0]);
+    CHECK(pool->try_allocate(100).value() == nullptr);
+    pool->detach(false);
+    pool.reset();
+    gates[0].open();
+    test::bell over;
+    REQUIRE(helpers.run([&] { over.ring(); }));
+    over.wait_for(1);
+    helpers.stop();
+    CHECK(fake.calls("cuMemHostRegister") == 0);
+    CHECK(told.count() == 0);
+}
+
+TEST_CASE("without a thread to make it there is no memory, and what was to be given up stays")
+{
+    pool_fixture f(8 * mib);
+    void* p = f.allocate(8 * mib).value();
+    f.pool->release(p);
+    f.helpers.stop();
+    CHECK(f.pool->try_allocate(1).error() == errc::out_of_memory);
+    CHECK(f.pool->reserved() == 8 * mib);
+    CHECK(f.pool->try_allocate(8 * mib).value() == p);
+}
+
+TEST_CASE("many threads take and release while the context goes")
+{
+    for (int round = 0; round < 10; ++round) {
+        CAPTURE(round);
+        pool_fixture f(16 * mib);
+        std::atomic<int> taken{0};
+        std::vector<std::thread> threads;
+        for (unsigned t = 0; t < 4; ++t)
+            threads.emplace_back([&, t] {
+                std::mt19937 random(t);
+                std::vector<void*> held;
+                for (;;) {
+                    const std::size_t bytes = random() % (std::size_t(1) << (random() % 22)) + 1;
+                    auto got = f.pool->try_allocate(bytes);
+                    if (!got) {
+                        CHECK(got.error() == errc::context_lost);
+                        break;
+                    }
+                    if (got.value()) {
+                        std::memset(got.value(), static_cast<int>(t), bytes);
+                        held.push_back(got.value());
+                        ++taken;
+                    }
+                    while (held.size() > 8 || (!got.value() && !held.empty())) {
+                        f.pool->release(held.back());
+                        held.pop_back();
+                    }
+                }
+                for (void* p : held)
+                    f.pool->release(p);
+            });
+        while (taken < 500)
+            std::this_thread::yield();
+        f.pool->detach(round % 2 == 0);
+        for (auto& t : threads)
+            t.join();
+        CHECK(f.pool->used() == 0);
+        CHECK(f.pool->reserved() == 0);
+    }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,189 @@
+#include "cuda/inspect.hpp"
+#include "cuda/load/cublas_api.hpp"
+#include "cuda/load/driver_api.hpp"
+#include "cuda/load/nvrtc_api.hpp"
+
+#include <coaccel/device/system_info.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <thread>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::cuda;
+
+bool contains(const std::string& text, const std::string& part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+/// A driver with this many GPUs, of which one may be broken.
+struct fake_machine {
+    static inline int gpus = 0;
+    static inline int broken = -1;
+    static inline CUresult count_result = CUDA_SUCCESS;
+
+    explicit fake_machine(int count)
+    {
+        gpus = count;
+        broken = -1;
+        count_result = CUDA_SUCCESS;
+
+        driver.path = "/fake/libcuda.so.1";
+        driver.version = 12090;
+        driver.cuDeviceGetCount = [](int* n) {
+            *n = gpus;
+            return count_result;
+        };
+        driver.cuDeviceGet = [](CUdevice* device, int ordinal) {
+            *device = ordinal + 10;
+            return CUDA_SUCCESS;
+        };
+        driver.cuDeviceGetName = [](char* name, int length, CUdevice device) {
+            std::strncpy(name, device == 10 ? "Fake A" : "Fake B", static_cast<std::size_t>(length));
+            return CUDA_SUCCESS;
+        };
+        driver.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) {
+            *bytes = std::size_t(3) << 29;
+            return CUDA_SUCCESS;
+        };
+        driver.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice device) {
+            if (device == broken + 10)
+                return CUDA_ERROR_DEVICE_UNAVAILABLE;
+            *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 10
+                     : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 3
+                                                                             : 42;
+            return CUDA_SUCCESS;
+        };
+        cublas.path = "/fake/libcublas.so.13";
+        cublas.version = 130102;
+        nvrtc.path = "/fake/libnvrtc.so.13";
+        nvrtc.version = 13020;
+    }
+
+    system_info inspect() const
+    {
+        system_info info;
+        info.coaccel_version = "1.2.3";
+        info.host_backend = true;
+        info.host_threads = 4;
+        cuda::inspect(info, &driver, &cublas, &nvrtc);
+        return info;
+    }
+
+    driver_api driver;
+    cublas_api cublas;
+    nvrtc_api nvrtc;
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("system_info");
+
+TEST_CASE("a machine with everything is described in full")
+{
+    const system_info info = fake_machine(2).inspect();
+    CHECK(info.cuda_built);
+    REQUIRE(info.gpus.size() == 2);
+    CHECK(info.gpus[0].name == "Fake A");
+    CHECK(info.gpus[1].name == "Fake B");
+    CHECK(info.gpus[1].ordinal == 1);
+    CHECK(info.gpus[1].compute_capability == 103);
+    CHECK(info.gpus[1].multiprocessors == 42);
+    CHECK(info.gpus[1].memory == std::uint64_t(3) << 29);
+
+    CHECK(to_string(info) == "coaccel 1.2.3\n"
+                             "host backend: 4 threads\n"
+                             "CUDA backend: in this build\n"
+                             "  GPU 0: Fake A, compute capability 10.3, 42 multiprocessors, 1.5 GiB\n"
+                             "  GPU 1: Fake B, compute capability 10.3, 42 multiprocessors, 1.5 GiB\n"
+                             "  libcuda 12.9: /fake/libcuda.so.1\n"
+                             "  libcublas 13.1.2: /fake/libcublas.so.13\n"
+                             "  libnvrtc 13.2: /fake/libnvrtc.so.13\n"
+                             "device_kind::best: GPU 0\n");
+}
+
+TEST_CASE("what is missing is named, with what that disables")
+{
+    system_info info;
+    info.coaccel_version = "1.2.3";
+    info.host_backend = true;
+    info.host_threads = 1;
+    const auto missing = [](const char* what) { return note_error(errc::library_missing, what); };
+    cuda::inspect(info, missing("no driver here"), missing("no cublas here"), missing("no nvrtc here"));
+    CHECK(info.gpus.empty());
+    CHECK(to_string(info) == "coaccel 1.2.3\n"
+                             "host backend: 1 threads\n"
+                             "CUDA backend: in this build\n"
+                             "  libcuda: not available\n"
+                             "    problem: no driver here\n"
+                             "    disables: device_kind::cuda; device_kind::best uses the CPU\n"
+                             "  libcublas: not available\n"
+                             "    problem: no cublas here\n"
+                             "    disables: blas::* on GPUs\n"
+                             "  libnvrtc: not available\n"
+                             "    problem: no nvrtc here\n"
+                             "    disables: async_compile\n"
+                             "device_kind::best: the CPU\n");
+
+    info.host_backend = false;
+    cuda::inspect(info, missing("no driver here"), missing("no cublas here"), missing("no nvrtc here"));
+    const std::string without_host = to_string(info);
+    CHECK(contains(without_host, "disables: device_kind::cuda and device_kind::best\n"));
+    CHECK(contains(without_host, "device_kind::best: not available\n"));
+}
+
+TEST_CASE("a build without backends says so")
+{
+    system_info info;
+    info.coaccel_version = "1.2.3";
+    CHECK(to_string(info) == "coaccel 1.2.3\n"
+                             "host backend: not in this build; disables device_kind::host\n"
+                             "CUDA backend: not in this build; disables device_kind::cuda\n"
+                             "device_kind::best: not available\n");
+}
+
+TEST_CASE("a driver that does not name its GPUs is a problem of its own")
+{
+    fake_machine machine(0);
+    CHECK(machine.inspect().libraries.front().problem == "the driver finds no GPU");
+    CHECK(contains(to_string(machine.inspect()), "device_kind::best: the CPU\n"));
+
+    machine.count_result = CUDA_ERROR_DEINITIALIZED;
+    CHECK(contains(machine.inspect().libraries.front().problem, "CUDA_ERROR_DEINITIALIZED"));
+}
+
+TEST_CASE("a broken GPU does not hide the others")
+{
+    fake_machine machine(3);
+    machine.broken = 1;
+    const system_info info = machine.inspect();
+    REQUIRE(info.gpus.size() == 2);
+    CHECK(info.gpus[1].ordinal == 2);
+    const library_report& driver = info.libraries.front();
+    CHECK(contains(driver.problem, "GPU 1: "));
+    CHECK(contains(driver.problem, "CUDA_ERROR_DEVICE_UNAVAILABLE"));
+    CHECK(driver.disables == "the GPUs named there");
+}
+
+TEST_CASE("the machine at hand can be inspected, with or without a GPU")
+{
+    const system_info info = inspect_system();
+    CHECK(info.coaccel_version == COACCEL_VERSION_STRING);
+    CHECK(info.cuda_built);
+    CHECK(info.host_threads >= 1);
+    REQUIRE(info.libraries.size() == 3);
+    for (const library_report& library : info.libraries) {
+        CAPTURE(library.name);
+        CHECK_FALSE(library.disables.empty());
+        CHECK((library.path.empty() || library.path.front() == '/'));
+        CHECK((library.path.empty() ? !library.problem.empty() : !library.version.empty()));
+        CHECK(contains(to_string(info), "  " + library.name));
+    }
+    CHECK(info.gpus.empty() == !info.libraries.front().problem.empty());
+}
+
+TEST_SUITE_END();

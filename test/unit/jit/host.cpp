@@ -1,0 +1,122 @@
+#include "host/op_table.hpp"
+#include "support.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace {
+
+using namespace coaccel;
+
+struct pair {
+    float a, b;
+};
+
+void saxpy(const jit::launch_shape& shape, const float* x, float* y, float a, std::uint32_t n)
+{
+    CHECK(shape.grid.x == 2);
+    for (std::uint32_t i = 0; i < n; ++i)
+        y[i] += a * x[i];
+}
+
+void with_pair(const jit::launch_shape&, float* y, pair p, bool flag, half h)
+{
+    y[0] = flag ? p.a + 10 * p.b + 100 * float(h) : 0;
+}
+
+void throws(const jit::launch_shape&)
+{
+    throw std::runtime_error("user");
+}
+
+/// Binds the op to memory of the test's and runs it as the host backend does.
+template <class Op>
+error_code run(const Op& op, std::initializer_list<void*> memory)
+{
+    bound_op bound{.info = &info_of<Op>(), .op = &op};
+    std::copy(memory.begin(), memory.end(), bound.operands.begin());
+    const auto kernel = host::op_table::instance().find(bound.info->id);
+    REQUIRE(bool(kernel));
+    kernel(bound);
+    return bound.status;
+}
+
+const ref<float> any{};
+
+} // namespace
+
+TEST_SUITE_BEGIN("jit on the host");
+
+TEST_CASE("a launch calls the host function with the memory and the values")
+{
+    const auto k = test::make_kernel(jit::compile_options("saxpy").host(saxpy), "saxpy");
+    std::array<float, 3> x{1, 2, 3};
+    std::array<float, 3> y{10, 20, 30};
+    const auto op = jit::launch(k, {.grid = {2}}, in(any), inout(any), 2.0f, 3u);
+    CHECK_FALSE(op.check());
+    CHECK_FALSE(run(op, {x.data(), y.data()}));
+    CHECK(y == std::array<float, 3>{12, 24, 36});
+}
+
+TEST_CASE("structures, flags and small floats arrive as they are")
+{
+    const auto k = test::make_kernel(jit::compile_options("f").host(with_pair), "f");
+    float y = 0;
+    CHECK_FALSE(run(jit::launch(k, {}, out(any), pair{1, 2}, true, half(3.0f)), {&y}));
+    CHECK(y == 321);
+}
+
+TEST_CASE("what the host function throws is the op's status")
+{
+    const auto k = test::make_kernel(jit::compile_options("f").host(throws), "f");
+    CHECK(run(jit::launch(k, {}), {}) == errc::user_exception);
+}
+
+TEST_CASE("a kernel without a host function is not supported")
+{
+    const auto k = test::make_kernel(jit::compile_options("f"), "f");
+    CHECK(run(jit::launch(k, {}), {}) == errc::unsupported_op);
+}
+
+TEST_CASE("an op that has been started outlives its kernel")
+{
+    auto k = test::make_kernel(jit::compile_options("f").host(with_pair), "f");
+    const auto op = jit::launch(k, {}, out(any), pair{1, 0}, true, half(0.0f));
+    k = {};
+    float y = 0;
+    CHECK_FALSE(run(op, {&y}));
+    CHECK(y == 1);
+}
+
+TEST_CASE("the occupancy on the host is that of threads")
+{
+    const auto k = test::make_kernel(jit::compile_options("f").host(throws), "f");
+    const auto op = jit::occupancy(k);
+    jit::occupancy_info reply;
+    bound_op bound{.info = &info_of<jit::occupancy_op>(), .op = &op, .reply = &reply};
+    host::op_table::instance().find(bound.info->id)(bound);
+    CHECK_FALSE(bound.status);
+    CHECK(reply.block_size == 1);
+    CHECK(reply.min_grid_size >= 1);
+    CHECK(reply.blocks_per_multiprocessor == 1);
+}
+
+TEST_CASE("a kernel for the host only says why")
+{
+    const auto made = jit::make_host_kernel(jit::compile_options("f").host(throws), "no compiler here");
+    REQUIRE(made.has_value());
+    CHECK(made.value().log() == "no compiler here");
+    CHECK(made.value().name() == "f");
+    CHECK(run(jit::launch(made.value(), {}), {}) == errc::user_exception);
+
+    const auto without = jit::make_host_kernel(jit::compile_options("f"), "no compiler here");
+    REQUIRE_FALSE(without.has_value());
+    CHECK(without.error() == errc::unsupported_op);
+    CHECK(without.error().message().find("no compiler here") != std::string::npos);
+    const auto nameless = jit::make_host_kernel(jit::compile_options().host(throws), "");
+    REQUIRE_FALSE(nameless.has_value());
+    CHECK(nameless.error() == errc::invalid_argument);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,191 @@
+#include "jit/registry.hpp"
+#include "support.hpp"
+
+namespace {
+
+using namespace coaccel;
+
+enum class mode : std::int32_t { fast = 7 };
+
+struct params {
+    double x;
+    int n;
+};
+
+void scale(const jit::launch_shape&, const float*, float*, float, std::uint32_t) {}
+
+ref<float> some_ref(std::uint32_t slot)
+{
+    return ref<float>::from_raw({.slot = slot, .size = 4, .type = dtype::f32});
+}
+
+const jit::launch_shape one{};
+
+} // namespace
+
+TEST_SUITE_BEGIN("jit::launch");
+
+TEST_CASE("an op describes its operands and keeps its arguments where it says")
+{
+    const auto k = test::make_kernel(jit::compile_options("f"), "f");
+    const auto op = jit::launch(k, {.grid = {3, 2}, .block = {64}, .shared_bytes = 16}, true, in(some_ref(1)), 2.5,
+                                out(some_ref(2)), mode::fast, params{1.5, 9}, inout(some_ref(3)));
+    static_assert(coaccel::op<std::remove_const_t<decltype(op)>>);
+    const auto& info = info_of<std::remove_const_t<decltype(op)>>();
+    CHECK(info.id == jit::launch_op_id);
+    CHECK(info.size == sizeof(op));
+    CHECK(info.reply_size == 0);
+    REQUIRE(info.operands.size() == 3);
+    const coaccel::access modes[] = {coaccel::access::read, coaccel::access::write, coaccel::access::read_write};
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        CHECK(info.operands[i].mode == modes[i]);
+        CHECK(info.operands[i].type == dtype::f32);
+        any_ref found;
+        std::memcpy(&found, reinterpret_cast<const char*>(&op) + info.operands[i].offset, sizeof(found));
+        CHECK(found == some_ref(i + 1).raw());
+    }
+
+    // As a backend sees it.
+    const auto& head = *reinterpret_cast<const jit::launch_head*>(&op);
+    CHECK(head.kernel == k.id());
+    CHECK(head.shape == jit::launch_shape{{3, 2, 1}, {64, 1, 1}, 16});
+    REQUIRE(head.count == 7);
+    const auto load = [&](std::size_t i, auto& to) {
+        std::memcpy(&to, reinterpret_cast<const char*>(&op) + head.arguments()[i].offset, sizeof(to));
+    };
+    bool flag = false;
+    double number = 0;
+    mode how{};
+    params p{};
+    load(0, flag);
+    load(2, number);
+    load(4, how);
+    load(5, p);
+    CHECK(flag);
+    CHECK(number == 2.5);
+    CHECK(how == mode::fast);
+    CHECK(p.x == 1.5);
+    CHECK(p.n == 9);
+    CHECK(head.arguments()[1].operand == 0);
+    CHECK(head.arguments()[3].operand == 1);
+    CHECK(head.arguments()[6].operand == 2);
+    CHECK(head.arguments()[5].operand == jit::launch_argument::no_operand);
+}
+
+TEST_CASE("arguments that are the kernel's pass the check")
+{
+    const auto k = test::make_kernel(jit::compile_options("scale"), "_Z5scalePKfPffj");
+    CHECK(k.knows_parameters());
+    CHECK(k.parameters() == std::vector<std::string>{"float const*", "float*", "float", "unsigned int"});
+    CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), out(some_ref(2)), 1.0f, 4u).check());
+    CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), inout(some_ref(2)), 1.0f, 4u).check());
+}
+
+TEST_CASE("arguments that are not the kernel's are named")
+{
+    const auto k = test::make_kernel(jit::compile_options("scale"), "_Z5scalePKfPffj");
+    const auto a = in(some_ref(1));
+    const auto b = out(some_ref(2));
+    const struct {
+        const char* name;
+        error_code ec;
+        std::vector<std::string> words;
+    } rows[] = {
+        {"too few", jit::launch(k, one, a, b, 1.0f).check(), {"scale", "4 arguments", "given 3"}},
+        {"too many", jit::launch(k, one, a, b, 1.0f, 4u, 5u).check(), {"4 arguments", "given 5"}},
+        {"none", jit::launch(k, one).check(), {"given 0"}},
+        {"double for float", jit::launch(k, one, a, b, 1.0, 4u).check(), {"argument 3", "'float'", "'double'"}},
+        {"signed for unsigned", jit::launch(k, one, a, b, 1.0f, 4).check(), {"argument 4", "'unsigned int'", "'int'"}},
+        {"a value for a buffer", jit::launch(k, one, 1.0f, b, 1.0f, 4u).check(), {"argument 1", "'float const*'"}},
+        {"in for out", jit::launch(k, one, a, in(some_ref(2)), 1.0f, 4u).check(), {"argument 2", "out or inout"}},
+        {"out for in", jit::launch(k, one, b, b, 1.0f, 4u).check(), {"argument 1", "use in"}},
+        {"a structure", jit::launch(k, one, a, b, params{}, 4u).check(), {"argument 3", "16 bytes"}},
+        {"another element", jit::launch(k, one, in(ref<half>()), b, 1.0f, 4u).check(), {"argument 1", "const half*"}},
+    };
+    for (const auto& r : rows) {
+        CAPTURE(r.name);
+        CAPTURE(r.ec.message());
+        CHECK(r.ec == errc::argument_mismatch);
+        for (const auto& word : r.words)
+            CHECK(r.ec.message().find(word) != std::string::npos);
+    }
+}
+
+TEST_CASE("an empty grid or block is refused")
+{
+    const auto k = test::make_kernel(jit::compile_options("f"), "f");
+    for (const jit::dim3 d : {jit::dim3{0, 1, 1}, jit::dim3{1, 0, 1}, jit::dim3{1, 1, 0}}) {
+        CHECK(jit::launch(k, {.grid = d}).check() == errc::invalid_launch);
+        CHECK(jit::launch(k, {.block = d}).check() == errc::invalid_launch);
+    }
+    CHECK_FALSE(jit::launch(k, one).check());
+}
+
+TEST_CASE("a kernel that is none, or gone, cannot be launched")
+{
+    CHECK(jit::launch(jit::kernel(), one).check() == errc::invalid_argument);
+    auto k = test::make_kernel(jit::compile_options("f"), "f");
+    const auto id = k.id();
+    const auto op = jit::launch(k, one);
+    const auto question = jit::occupancy(k);
+    CHECK_FALSE(op.check());
+    CHECK_FALSE(question.check());
+    auto copy = k;
+    k = {};
+    CHECK_FALSE(op.check());
+    CHECK(jit::find_image(id) != nullptr);
+    copy = {};
+    CHECK(op.check() == errc::invalid_argument);
+    CHECK(question.check() == errc::invalid_argument);
+    CHECK(jit::find_image(id) == nullptr);
+    CHECK(jit::launch_op<>().check() == errc::invalid_argument);
+}
+
+TEST_CASE("what an op keeps outlives the kernel")
+{
+    auto k = test::make_kernel(jit::compile_options("f"), "f");
+    const auto op = jit::launch(k, one);
+    const auto question = jit::occupancy(k);
+    auto kept = op.keep();
+    k = {};
+    CHECK_FALSE(op.check());
+    CHECK(question.keep() == kept);
+    kept = {};
+    CHECK(op.check() == errc::invalid_argument);
+    CHECK(op.keep() == nullptr);
+}
+
+TEST_CASE("an extern C kernel is checked by its host function, if it has one")
+{
+    const auto without = test::make_kernel(jit::compile_options("scale"), "scale");
+    CHECK_FALSE(without.knows_parameters());
+    CHECK(without.parameters().empty());
+    CHECK_FALSE(jit::launch(without, one, 1, 2, 3).check());
+
+    const auto with = test::make_kernel(jit::compile_options("scale").host(scale), "scale");
+    CHECK(with.knows_parameters());
+    CHECK(jit::launch(with, one, 1, 2, 3).check() == errc::argument_mismatch);
+    CHECK_FALSE(jit::launch(with, one, in(some_ref(1)), out(some_ref(2)), 1.0f, 4u).check());
+}
+
+TEST_CASE("a kernel whose host function takes something else is not made")
+{
+    const auto made = jit::make_kernel(jit::compile_options("scale").host(scale), {"_Z5scalePKfPf", "code", {}});
+    REQUIRE_FALSE(made.has_value());
+    CHECK(made.error() == errc::argument_mismatch);
+    CHECK(made.error().message().find("host function") != std::string::npos);
+}
+
+TEST_CASE("the same host function has one number, whatever the kernel")
+{
+    const auto a = jit::register_host_function(jit::make_host_function(scale));
+    const auto b = jit::register_host_function(jit::make_host_function(scale));
+    const auto c = jit::register_host_function(jit::make_host_function(+[](const jit::launch_shape&) {}));
+    CHECK(a == b);
+    CHECK(a != c);
+    CHECK(jit::find_host_function(a).parameters.size() == 4);
+    CHECK_FALSE(jit::find_host_function(0));
+    CHECK_FALSE(jit::find_host_function(c + 1000));
+}
+
+TEST_SUITE_END();

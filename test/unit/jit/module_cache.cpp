@@ -1,0 +1,349 @@
+#include "cuda/backend.hpp"
+#include "cuda/error.hpp"
+#include "support.hpp"
+#include "support/fake_cuda.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+namespace {
+
+using namespace coaccel;
+using options = jit::compile_options;
+
+/// One context on a fake driver, and its listener.
+class world {
+public:
+    world()
+    {
+        driver.add_kernel("scale",
+                          [](const test::fake_cuda::launch&, void** arguments) {
+                              float* x = nullptr;
+                              float by = 0;
+                              std::memcpy(&x, arguments[0], sizeof(x));
+                              std::memcpy(&by, arguments[1], sizeof(by));
+                              *x *= by;
+                          },
+                          {8, 4});
+        start();
+    }
+
+    void start(const cuda::driver_api* api = nullptr)
+    {
+        lane.reset();
+        backend.reset();
+        cuda::backend::options how;
+        // So that its jobs are done in their order.
+        how.helper_threads = 1;
+        how.driver = api ? api : &driver.api();
+        auto made = cuda::backend::create(how);
+        REQUIRE(made.has_value());
+        backend = std::move(made).value();
+        backend->listen({[](void* self) noexcept { static_cast<world*>(self)->told(); }, this});
+        const auto here = backend->enter();
+        auto stream = backend->make_stream(priority::normal);
+        REQUIRE(stream.has_value());
+        lane.emplace(stream.value());
+    }
+
+    /// Enqueues until the backend no longer says "not yet", and finishes what was enqueued.
+    template <class Op>
+    error_code run(const Op& op, std::initializer_list<void*> memory = {}, void* reply = nullptr)
+    {
+        bound_op bound{.info = &info_of<Op>(), .op = &op, .reply = reply};
+        std::copy(memory.begin(), memory.end(), bound.operands.begin());
+        const auto ec = enqueue(bound);
+        finish(bound);
+        return ec;
+    }
+
+    error_code enqueue(bound_op& bound)
+    {
+        const auto here = backend->enter();
+        for (;;) {
+            const int before = calls();
+            const auto r = backend->enqueue(*lane, bound);
+            if (!r)
+                return r.error();
+            if (r.value() == progress::passed)
+                return {};
+            wait_for_more_than(before);
+        }
+    }
+
+    void finish(bound_op& bound)
+    {
+        const auto here = backend->enter();
+        cuda::backend::event end;
+        if (!backend->record(end, *lane))
+            CHECK_FALSE(backend->synchronize(end));
+        (void)backend->finish(bound);
+    }
+
+    jit::kernel kernel(const char* symbol = "scale") { return test::make_kernel(options(symbol), symbol); }
+
+    test::fake_cuda driver;
+    std::unique_ptr<cuda::backend> backend;
+    std::optional<cuda::backend::stream> lane;
+
+private:
+    void told() noexcept
+    {
+        const std::scoped_lock lock(mutex_);
+        ++calls_;
+        changed_.notify_all();
+    }
+
+    int calls()
+    {
+        const std::scoped_lock lock(mutex_);
+        return calls_;
+    }
+
+    void wait_for_more_than(int n)
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return calls_ > n; });
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int calls_ = 0;
+};
+
+const ref<float> any{};
+
+} // namespace
+
+TEST_SUITE_BEGIN("cuda::module_cache");
+
+TEST_CASE("a kernel is loaded once, off the executor, and launched with its arguments")
+{
+    world w;
+    const auto k = w.kernel();
+    float x = 3;
+    CHECK_FALSE(w.run(jit::launch(k, {}, inout(any), 2.0f), {&x}));
+    CHECK(x == 6);
+    CHECK_FALSE(w.run(jit::launch(k, {}, inout(any), 0.5f), {&x}));
+    CHECK(x == 3);
+    CHECK(w.driver.calls("cuModuleLoadData") == 1);
+    CHECK(w.driver.calls("cuLaunchKernel") == 2);
+}
+
+TEST_CASE("the first launch does not wait for the loading")
+{
+    world w;
+    const auto k = w.kernel();
+    float x = 3;
+    const auto op = jit::launch(k, {}, inout(any), 2.0f);
+    bound_op bound{.info = &info_of<std::remove_const_t<decltype(op)>>(), .op = &op};
+    bound.operands[0] = &x;
+    {
+        const auto here = w.backend->enter();
+        const auto r = w.backend->enqueue(*w.lane, bound);
+        REQUIRE(r.has_value());
+        CHECK(r.value() == progress::pending);
+    }
+    CHECK_FALSE(w.enqueue(bound));
+    w.finish(bound);
+    CHECK(x == 6);
+}
+
+TEST_CASE("arguments of another number or size are refused by what the driver knows")
+{
+    world w;
+    const auto k = w.kernel();
+    float x = 3;
+    const auto few = w.run(jit::launch(k, {}, inout(any)), {&x});
+    CHECK(few == errc::argument_mismatch);
+    CHECK(few.message().find("2 arguments, given 1") != std::string::npos);
+    const auto wide = w.run(jit::launch(k, {}, inout(any), 2.0), {&x});
+    CHECK(wide == errc::argument_mismatch);
+    CHECK(wide.message().find("argument 2") != std::string::npos);
+    CHECK(w.driver.calls("cuLaunchKernel") == 0);
+}
+
+TEST_CASE("a driver that does not tell the parameters is trusted")
+{
+    world w;
+    auto old = w.driver.api();
+    old.cuFuncGetParamInfo = nullptr;
+    w.start(&old);
+    float x = 3;
+    CHECK_FALSE(w.run(jit::launch(w.kernel(), {}, inout(any), 2.0f), {&x}));
+    CHECK(x == 6);
+    w.lane.reset();
+    w.backend.reset();
+}
+
+TEST_CASE("shapes beyond the device are refused and the limit is named")
+{
+    world w;
+    const auto k = w.kernel();
+    float x = 3;
+    const struct {
+        jit::launch_shape shape;
+        const char* word;
+    } rows[] = {
+        {{.grid = {1, 65536}}, "grid.y"},
+        {{.grid = {1, 1, 65536}}, "grid.z"},
+        {{.grid = {0x80000000u}}, "grid.x"},
+        {{.block = {1025}}, "block.x"},
+        {{.block = {1, 1025}}, "block.y"},
+        {{.block = {1, 1, 65}}, "block.z"},
+        {{.block = {1024, 2}}, "threads"},
+        {{.block = {0xffffffffu, 0xffffffffu, 0xffffffffu}}, "block.x"},
+        {{.shared_bytes = 1u << 20}, "shared memory"},
+        {{.shared_bytes = 0xffffffffu}, "shared memory"},
+    };
+    for (const auto& r : rows) {
+        CAPTURE(r.word);
+        const auto ec = w.run(jit::launch(k, r.shape, inout(any), 1.0f), {&x});
+        CHECK(ec == errc::invalid_launch);
+        CHECK(ec.message().find(r.word) != std::string::npos);
+    }
+    CHECK(w.driver.calls("cuLaunchKernel") == 0);
+}
+
+TEST_CASE("shared memory beyond 48 KiB is asked for, once")
+{
+    world w;
+    const auto k = w.kernel();
+    float x = 3;
+    const auto launch = [&](std::uint32_t bytes) {
+        return w.run(jit::launch(k, {.shared_bytes = bytes}, inout(any), 1.0f), {&x});
+    };
+    CHECK_FALSE(launch(48 << 10));
+    CHECK(w.driver.calls("cuFuncSetAttribute") == 0);
+    CHECK_FALSE(launch(100 << 10));
+    CHECK_FALSE(launch(64 << 10));
+    CHECK_FALSE(launch(100 << 10));
+    CHECK(w.driver.calls("cuFuncSetAttribute") == 1);
+}
+
+TEST_CASE("what the driver refuses is reported, and the next launch tries again")
+{
+    for (const char* function : {"cuModuleLoadData", "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncGetParamInfo",
+                                 "cuDeviceGetAttribute"}) {
+        CAPTURE(function);
+        world w;
+        const auto k = w.kernel();
+        float x = 3;
+        const auto op = jit::launch(k, {}, inout(any), 2.0f);
+        w.driver.fail(function, CUDA_ERROR_NO_BINARY_FOR_GPU);
+        CHECK(w.run(op, {&x}) == cuda::make_error(CUDA_ERROR_NO_BINARY_FOR_GPU));
+        CHECK(w.backend->modules().size() == 0);
+        CHECK(x == 3);
+        CHECK_FALSE(w.run(op, {&x}));
+        CHECK(x == 6);
+    }
+}
+
+TEST_CASE("a launch the driver refuses is reported as such")
+{
+    world w;
+    const auto k = w.kernel();
+    float x = 3;
+    w.driver.fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    const auto op = jit::launch(k, {}, inout(any), 2.0f);
+    CHECK(w.run(op, {&x}) == cuda::make_error(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
+    CHECK_FALSE(w.run(op, {&x}));
+}
+
+TEST_CASE("a symbol that is not in the module is the driver's error")
+{
+    world w;
+    const auto other = w.kernel("other");
+    CHECK(w.run(jit::launch(other, {})) == cuda::make_error(CUDA_ERROR_NOT_FOUND));
+}
+
+TEST_CASE("a kernel that is gone before it was loaded is an error")
+{
+    world w;
+    auto k = w.kernel();
+    const auto op = jit::launch(k, {}, inout(any), 1.0f);
+    const auto question = jit::occupancy(k);
+    k = {};
+    CHECK(w.run(op) == errc::invalid_argument);
+    CHECK(w.run(question) == errc::invalid_argument);
+}
+
+TEST_CASE("a kernel without device code is not supported")
+{
+    world w;
+    const auto made = jit::make_host_kernel(options("f").host([](const jit::launch_shape&) {}), "why");
+    REQUIRE(made.has_value());
+    const auto ec = w.run(jit::launch(made.value(), {}));
+    CHECK(ec == errc::unsupported_op);
+    CHECK(ec.message().find("why") != std::string::npos);
+}
+
+TEST_CASE("a kernel let go is unloaded when the next one is loaded, unless an op uses it")
+{
+    world w;
+    float x = 3;
+    auto first = w.kernel();
+    auto used = w.kernel();
+    CHECK_FALSE(w.run(jit::launch(first, {}, inout(any), 1.0f), {&x}));
+    const auto op = jit::launch(used, {}, inout(any), 1.0f);
+    bound_op bound{.info = &info_of<std::remove_const_t<decltype(op)>>(), .op = &op};
+    bound.operands[0] = &x;
+    REQUIRE_FALSE(w.enqueue(bound));
+    first = {};
+    used = {};
+    CHECK(w.driver.calls("cuModuleUnload") == 0);
+    const auto second = w.kernel();
+    CHECK_FALSE(w.run(jit::launch(second, {}, inout(any), 1.0f), {&x}));
+    const auto third = w.kernel();
+    CHECK_FALSE(w.run(jit::launch(third, {}, inout(any), 1.0f), {&x}));
+    CHECK(w.driver.calls("cuModuleUnload") == 1);
+    CHECK(w.backend->modules().size() == 3);
+    w.finish(bound);
+    const auto fourth = w.kernel();
+    CHECK_FALSE(w.run(jit::launch(fourth, {}, inout(any), 1.0f), {&x}));
+    CHECK(w.driver.calls("cuModuleUnload") == 2);
+    w.lane.reset();
+    w.backend.reset();
+    CHECK(w.driver.calls("cuModuleUnload") == 5);
+    CHECK(w.driver.leaks().empty());
+}
+
+TEST_CASE("the occupancy is the driver's")
+{
+    world w;
+    const auto k = w.kernel();
+    jit::occupancy_info reply;
+    CHECK_FALSE(w.run(jit::occupancy(k), {}, &reply));
+    CHECK(reply.block_size == 1024);
+    CHECK(reply.min_grid_size > 0);
+    CHECK(reply.blocks_per_multiprocessor > 0);
+    CHECK_FALSE(w.run(jit::occupancy(k, 100 << 10), {}, &reply));
+    CHECK(w.run(jit::occupancy(k, 1 << 30), {}, &reply) == errc::invalid_launch);
+    for (const char* function : {"cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxActiveBlocksPerMultiprocessor"}) {
+        w.driver.fail(function, CUDA_ERROR_INVALID_VALUE);
+        CHECK(w.run(jit::occupancy(k), {}, &reply) == cuda::make_error(CUDA_ERROR_INVALID_VALUE));
+    }
+}
+
+TEST_CASE("a context that dies while a kernel is loaded is left alone")
+{
+    world w;
+    const auto k = w.kernel();
+    const auto loaded = w.kernel();
+    float x = 3;
+    CHECK_FALSE(w.run(jit::launch(loaded, {}, inout(any), 1.0f), {&x}));
+    w.driver.fail("cuModuleLoadData", CUDA_ERROR_ILLEGAL_ADDRESS);
+    const auto op = jit::launch(k, {}, inout(any), 1.0f);
+    bound_op bound{.info = &info_of<std::remove_const_t<decltype(op)>>(), .op = &op};
+    CHECK(bool(w.enqueue(bound)));
+    CHECK(w.backend->dead());
+    w.lane.reset();
+    w.backend.reset();
+    CHECK(w.driver.calls("cuModuleUnload") == 0);
+    CHECK(w.driver.calls_after_death() == 0);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,43 @@
+#ifndef COACCEL_TEST_UNIT_JIT_NVRTC_HPP
+#define COACCEL_TEST_UNIT_JIT_NVRTC_HPP
+
+#include "cuda/jit/compiler.hpp"
+#include "support.hpp"
+
+namespace test {
+
+/// NVRTC of this machine; null, and the test says so, when there is none.
+inline const coaccel::cuda::nvrtc_api* nvrtc()
+{
+    const auto loaded = coaccel::cuda::load_nvrtc();
+    if (loaded)
+        return loaded.value();
+    MESSAGE("skipped: " << loaded.error().message());
+    return nullptr;
+}
+
+/// Without a cache, for a GPU of architecture 90.
+inline coaccel::result<coaccel::jit::kernel> compile(const std::string& source, coaccel::jit::compile_options options)
+{
+    return coaccel::cuda::compile(source, options.cache(coaccel::jit::disk_caching::off),
+                                  {.architecture = 90, .driver_version = 13000});
+}
+
+inline bool is_cubin(const coaccel::jit::kernel& k)
+{
+    return k.native()->code.starts_with("\x7f"
+                                        "ELF");
+}
+
+inline const std::string saxpy_source = R"(
+extern "C" __global__ void saxpy(const float* x, float* y, float a, unsigned n)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] += a * x[i];
+}
+)";
+
+} // namespace test
+
+#endif

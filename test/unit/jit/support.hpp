@@ -1,0 +1,74 @@
+#ifndef COACCEL_TEST_UNIT_JIT_SUPPORT_HPP
+#define COACCEL_TEST_UNIT_JIT_SUPPORT_HPP
+
+#include "jit/image.hpp"
+
+#include <coaccel/ops/jit.hpp>
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdlib.h>
+#include <string>
+
+namespace test {
+
+/// A folder that is gone afterwards.
+class temporary_folder {
+public:
+    temporary_folder()
+    {
+        auto name = (std::filesystem::temp_directory_path() / "coaccel-XXXXXX").string();
+        REQUIRE(::mkdtemp(name.data()) != nullptr);
+        path_ = name;
+    }
+    temporary_folder(const temporary_folder&) = delete;
+    temporary_folder& operator=(const temporary_folder&) = delete;
+    ~temporary_folder()
+    {
+        std::error_code ignored;
+        std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    std::string path() const { return path_.string(); }
+    std::string operator/(const char* name) const { return (path_ / name).string(); }
+
+private:
+    std::filesystem::path path_;
+};
+
+inline std::string read_file(const std::string& path)
+{
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+inline void write_file(const std::string& path, const std::string& text)
+{
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+/// The files in a folder.
+inline std::size_t count_files(const std::string& folder)
+{
+    std::size_t n = 0;
+    for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder))
+        ++n;
+    return n;
+}
+
+/// A kernel of this symbol, without a compiler.
+inline coaccel::jit::kernel make_kernel(const coaccel::jit::compile_options& options, std::string symbol,
+                                        std::string code = "code")
+{
+    auto made = coaccel::jit::make_kernel(options, {std::move(symbol), std::move(code), {}});
+    REQUIRE(made.has_value());
+    return std::move(made).value();
+}
+
+} // namespace test
+
+#endif
