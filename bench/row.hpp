@@ -24,6 +24,14 @@ inline double median(std::vector<double> values)
     return values[values.size() / 2];
 }
 
+/// The value that this share of them does not exceed.
+inline double percentile(std::vector<double> values, double share)
+{
+    const auto at = std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())));
+    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(at));
+    return values[at];
+}
+
 struct pair {
     double ours;
     double theirs;
@@ -54,6 +62,13 @@ inline row at_least(std::string name, pair p, double goal, std::string unit, std
 {
     return {std::move(name),      p.ours / p.theirs,        p.ours, p.theirs, std::move(unit),
             std::move(goal_text), p.ours >= goal * p.theirs};
+}
+
+/// Ours may cost this much more than theirs, whatever theirs costs.
+inline row at_most_more(std::string name, pair p, double goal, std::string unit, std::string goal_text)
+{
+    return {std::move(name),      p.ours / p.theirs,        p.ours, p.theirs, std::move(unit),
+            std::move(goal_text), p.ours - p.theirs <= goal};
 }
 
 using rows = std::vector<row>;

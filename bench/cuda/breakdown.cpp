@@ -1,0 +1,415 @@
+#include "context/context.hpp"
+#include "cuda/factory.hpp"
+#include "ours.hpp"
+#include "rows.hpp"
+
+#include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+namespace coaccel::bench {
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t(64) << 20;
+constexpr std::size_t block_floats = block_bytes / sizeof(float);
+
+void print(const char* what, double seconds)
+{
+    std::printf("  %-52s %10.3f us\n", what, seconds * to_us);
+    std::fflush(stdout);
+}
+
+/// Seconds per call: the median of some bursts, with nothing in flight at the beginning of each. A burst is short
+/// enough for the queue of the stream.
+template <class F>
+double call_time(const raw_gpu& raw, F f, int burst = 400)
+{
+    std::vector<double> times;
+    for (int round = 0; round < 11; ++round) {
+        const auto began = clock::now();
+        for (int i = 0; i < burst; ++i)
+            f();
+        times.push_back(seconds_since(began) / burst);
+        raw.synchronize();
+    }
+    return median(times);
+}
+
+class raw_event {
+public:
+    explicit raw_event(const raw_gpu& raw) : raw_(raw)
+    {
+        raw_.check(raw_.api().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    }
+    raw_event(const raw_event&) = delete;
+    raw_event& operator=(const raw_event&) = delete;
+    ~raw_event() { (void)raw_.api().cuEventDestroy(event_); }
+
+    CUevent native() const noexcept { return event_; }
+    void record() const { raw_.check(raw_.api().cuEventRecord(event_, raw_.stream()), "cuEventRecord"); }
+
+    bool passed() const
+    {
+        const CUresult r = raw_.api().cuEventQuery(event_);
+        if (r == CUDA_ERROR_NOT_READY)
+            return false;
+        raw_.check(r, "cuEventQuery");
+        return true;
+    }
+
+private:
+    const raw_gpu& raw_;
+    CUevent event_ = nullptr;
+};
+
+class raw_stream {
+public:
+    explicit raw_stream(const raw_gpu& raw) : raw_(raw)
+    {
+        raw_.check(raw_.api().cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0),
+                   "cuStreamCreateWithPriority");
+    }
+    raw_stream(const raw_stream&) = delete;
+    raw_stream& operator=(const raw_stream&) = delete;
+    ~raw_stream() { (void)raw_.api().cuStreamDestroy(stream_); }
+
+    CUstream native() const noexcept { return stream_; }
+
+private:
+    const raw_gpu& raw_;
+    CUstream stream_ = nullptr;
+};
+
+void calls(const raw_gpu& raw)
+{
+    const auto& api = raw.api();
+    const raw_event event(raw);
+    const raw_stream other(raw);
+    print("cuLaunchKernel", call_time(raw, [&] { raw.launch(); }));
+    print("cuEventRecord", call_time(raw, [&] { event.record(); }));
+    print("cuLaunchKernel + cuEventRecord", call_time(raw, [&] {
+              raw.launch();
+              event.record();
+          }));
+    print("cuEventQuery, passed", call_time(raw, [&] { (void)event.passed(); }));
+    print("cuStreamQuery, idle", call_time(raw, [&] { raw.check(api.cuStreamQuery(raw.stream()), "cuStreamQuery"); }));
+    print("cuStreamWaitEvent, passed", call_time(raw, [&] {
+              raw.check(api.cuStreamWaitEvent(other.native(), event.native(), 0), "cuStreamWaitEvent");
+          }));
+    print("cuLaunchKernel + cuEventRecord + cuStreamWaitEvent", call_time(raw, [&] {
+              raw.launch();
+              event.record();
+              raw.check(api.cuStreamWaitEvent(other.native(), event.native(), 0), "cuStreamWaitEvent");
+          }));
+    print("cuLaunchHostFunc",
+          call_time(
+              raw, [&] { raw.check(api.cuLaunchHostFunc(raw.stream(), [](void*) {}, nullptr), "cuLaunchHostFunc"); },
+              100));
+    print("cuCtxPushCurrent + cuCtxPopCurrent", call_time(raw, [&] { const auto again = raw.enter(); }));
+    print("enqueue only, 20000 launches", raw.enqueue_time());
+}
+
+void memory_calls(const raw_gpu& raw)
+{
+    const auto& api = raw.api();
+    const raw_pool pool(raw);
+    std::array<CUdeviceptr, 200> blocks{};
+    std::vector<double> taken;
+    std::vector<double> given;
+    for (int round = 0; round < 11; ++round) {
+        const auto began = clock::now();
+        for (auto& p : blocks)
+            p = pool.allocate(std::size_t(1) << 20);
+        taken.push_back(seconds_since(began) / blocks.size());
+        const auto half = clock::now();
+        for (const auto p : blocks)
+            pool.release(p);
+        given.push_back(seconds_since(half) / blocks.size());
+        raw.synchronize();
+    }
+    print("cuMemAllocFromPoolAsync, 1 MiB", median(taken));
+    print("cuMemFreeAsync, 1 MiB", median(given));
+    print("cuMemPoolGetAttribute", call_time(raw, [&] {
+              cuuint64_t used = 0;
+              raw.check(api.cuMemPoolGetAttribute(pool.native(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used),
+                        "cuMemPoolGetAttribute");
+          }));
+
+    const raw_pinned pinned(raw, block_floats);
+    const std::vector<float> pageable(block_floats, 1.0f);
+    const raw_memory target(raw, block_bytes);
+    auto look = [&](const void* p) {
+        return [&raw, &api, at = reinterpret_cast<CUdeviceptr>(p)] {
+            CUmemorytype type{};
+            unsigned managed = 0;
+            std::array<CUpointer_attribute, 2> wanted{CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                      CU_POINTER_ATTRIBUTE_IS_MANAGED};
+            std::array<void*, 2> found{&type, &managed};
+            raw.check(api.cuPointerGetAttributes(2, wanted.data(), found.data(), at), "cuPointerGetAttributes");
+        };
+    };
+    print("cuPointerGetAttributes, pageable", call_time(raw, look(pageable.data())));
+    print("cuPointerGetAttributes, pinned", call_time(raw, look(pinned.span().data())));
+
+    auto copy = [&](const void* from, std::size_t bytes) {
+        return [&raw, &api, &target, from, bytes] {
+            raw.check(api.cuMemcpyHtoDAsync(target.address(), from, bytes, raw.stream()), "cuMemcpyHtoDAsync");
+        };
+    };
+    print("cuMemcpyHtoDAsync, 4 KiB, pinned", call_time(raw, copy(pinned.span().data(), 4096)));
+    print("cuMemcpyHtoDAsync, 4 KiB, pageable", call_time(raw, copy(pageable.data(), 4096)));
+    print("cuMemcpyHtoDAsync, 64 KiB, pageable", call_time(raw, copy(pageable.data(), 65536), 50));
+
+    // A copy of about a millisecond is something to be pending behind.
+    const raw_event event(raw);
+    copy(pinned.span().data(), block_bytes)();
+    event.record();
+    int pending = 0;
+    const auto began = clock::now();
+    auto last = began;
+    while (pending < 500 && !event.passed()) {
+        ++pending;
+        last = clock::now();
+    }
+    raw.synchronize();
+    if (pending > 0)
+        print("cuEventQuery, pending (and a look at the clock)",
+              std::chrono::duration<double>(last - began).count() / pending);
+
+    for (const int threads : {1, 2, 4}) {
+        std::vector<double> times;
+        for (int round = 0; round < 7; ++round) {
+            const auto started = clock::now();
+            {
+                std::vector<std::jthread> crew;
+                const std::size_t part = block_floats / static_cast<std::size_t>(threads);
+                for (std::size_t i = 0; i < static_cast<std::size_t>(threads); ++i)
+                    crew.emplace_back([&pinned, &pageable, part, i] {
+                        std::memcpy(pinned.span().data() + i * part, pageable.data() + i * part, part * sizeof(float));
+                    });
+            }
+            times.push_back(seconds_since(started));
+        }
+        const std::string what = "memcpy of 64 MiB, pageable to pinned, threads: " + std::to_string(threads);
+        print(what.c_str(), median(times));
+    }
+}
+
+void round_trips(const raw_gpu& raw)
+{
+    constexpr int count = 3000;
+    std::vector<double> times;
+    raw.round_trips(100, count, times);
+    print("launch + cuStreamSynchronize, p50", median(times));
+
+    const raw_event event(raw);
+    times.clear();
+    for (int i = 0; i < count; ++i) {
+        const auto began = clock::now();
+        raw.launch();
+        event.record();
+        raw.check(raw.api().cuEventSynchronize(event.native()), "cuEventSynchronize");
+        times.push_back(seconds_since(began));
+    }
+    print("launch + record + cuEventSynchronize, p50", median(times));
+
+    // What an awaited op cannot do without: the context made current, the event, the queries.
+    const clock::time_point deadline = clock::now() + std::chrono::seconds(5);
+    times.clear();
+    for (int i = 0; i < count; ++i) {
+        const auto began = clock::now();
+        {
+            const auto inside = raw.enter();
+            raw.launch();
+            event.record();
+        }
+        for (bool passed = false; !passed;) {
+            const auto inside = raw.enter();
+            passed = event.passed();
+            if (clock::now() > deadline)
+                throw failure("the event did not pass");
+        }
+        times.push_back(seconds_since(began));
+    }
+    print("push, launch, record, pop, (push, query, pop)*, p50", median(times));
+}
+
+void posts()
+{
+    constexpr int count = 100000;
+    asio::io_context io(1);
+    int left = count;
+    auto again = [&](auto& self) -> void {
+        if (left-- > 0)
+            asio::post(io, [&self] { self(self); });
+    };
+    again(again);
+    const auto began = clock::now();
+    io.run();
+    print("asio::post", seconds_since(began) / count);
+}
+
+// The same with a timer set, as every device has one: then each pass asks the system for events.
+void posts_beside_a_timer()
+{
+    constexpr int count = 100000;
+    asio::io_context io(1);
+    asio::steady_timer timer(io, std::chrono::hours(1));
+    timer.async_wait([](const error_code&) {});
+    int left = count;
+    auto again = [&](auto& self) -> void {
+        if (left-- > 0)
+            asio::post(io, [&self] { self(self); });
+        else
+            timer.cancel();
+    };
+    again(again);
+    const auto began = clock::now();
+    io.run();
+    print("asio::post, beside a timer", seconds_since(began) / count);
+}
+
+void clocks()
+{
+    constexpr int count = 100000;
+    auto last = clock::now();
+    const auto began = last;
+    for (int i = 0; i < count; ++i)
+        last = clock::now();
+    print("steady_clock::now", std::chrono::duration<double>(last - began).count() / count);
+}
+
+/// A context without a device and an executor above it.
+class bare_context final : detail::context_events {
+public:
+    bare_context()
+    {
+        auto made = cuda::make_factory({}, 0)({1, 1}, *this, {.lanes = {}, .completion = completion::polled});
+        context = value_of(std::move(made), "a context");
+    }
+
+    template <class Request>
+    void run(Request& r)
+    {
+        ended_ = false;
+        r.outcome = {};
+        context->submit(r, clock::now());
+        const auto deadline = clock::now() + std::chrono::seconds(5);
+        while (!ended_) {
+            (void)context->turn(clock::now());
+            if (clock::now() > deadline)
+                throw failure("a request never ended");
+        }
+        if (error_)
+            throw failure(error_.message());
+    }
+
+    std::unique_ptr<detail::context> context;
+
+private:
+    void finished(detail::request&, error_code ec) noexcept override
+    {
+        ended_ = true;
+        error_ = ec;
+    }
+    void lost(error_code) noexcept override {}
+    void wake() noexcept override {}
+
+    bool ended_ = false;
+    error_code error_;
+};
+
+template <class Base>
+class bare final : public Base {
+public:
+    template <class... Args>
+    explicit bare(Args&&... args) : Base(nullptr, static_cast<Args&&>(args)...)
+    {}
+    void post() override {}
+    void destroy() noexcept override {}
+};
+
+class bare_allocation final : public detail::request {
+public:
+    explicit bare_allocation(std::uint64_t count) : op_{.count = count, .type = dtype::f32}
+    {
+        bound_ = {.info = &info_of<detail::allocate_op>(), .op = &op_, .reply = &made};
+        ops = {&bound_, 1};
+    }
+    void post() override {}
+    void destroy() noexcept override {}
+
+    detail::allocation made;
+
+private:
+    detail::allocate_op op_;
+    bound_op bound_;
+};
+
+void contexts(const our_gpu& ours)
+{
+    bare_context c;
+    constexpr int count = 5000;
+    bare_allocation block(1 << 18);
+    const auto time = [](auto f) {
+        for (int i = 0; i < 500; ++i)
+            f();
+        const auto began = clock::now();
+        for (int i = 0; i < count; ++i)
+            f();
+        return seconds_since(began) / count;
+    };
+    print("context: allocate + release", time([&] {
+              c.run(block);
+              c.context->release(block.made.ref);
+          }));
+    bare<detail::exec_request<our_gpu::empty_launch>> launch(ours.empty(), exec_options{});
+    print("context: launch, polled until it has ended", time([&] { c.run(launch); }));
+}
+
+void our_ops(const stage& s)
+{
+    const std::pair<const char*, completion> strategies[] = {{"adaptive", completion::adaptive},
+                                                             {"polled", completion::polled},
+                                                             {"host_fn", completion::host_fn},
+                                                             {"sync", completion::sync}};
+    for (const auto& [name, how] : strategies) {
+        device_options o;
+        o.context.completion = how;
+        our_gpu ours(s.folder, o);
+        for (const int depth : {1, 4, 16, 64, 256}) {
+            const int each = std::max(20, 6000 / depth);
+            (void)ours.launch_time(depth, each);
+            const std::string what =
+                std::string("awaited launch, ") + name + ", depth " + std::to_string(depth) + ", per op";
+            print(what.c_str(), ours.launch_time(depth, each));
+        }
+    }
+}
+
+} // namespace
+
+void print_breakdown(const stage& s)
+{
+    std::printf("breakdown:\n");
+    {
+        const auto inside = s.raw.enter();
+        calls(s.raw);
+        memory_calls(s.raw);
+        round_trips(s.raw);
+    }
+    posts();
+    posts_beside_a_timer();
+    clocks();
+    contexts(our_gpu(s.folder));
+    our_ops(s);
+}
+
+} // namespace coaccel::bench

@@ -1,0 +1,128 @@
+#include "cuda/load/table.hpp"
+#include "ours.hpp"
+#include "report.hpp"
+#include "rows.hpp"
+#include "watchdog.hpp"
+
+#include <coaccel/core/context_options.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+using namespace coaccel::bench;
+
+constexpr std::chrono::seconds limit(30);
+
+class temporary_folder {
+public:
+    temporary_folder()
+    {
+        std::string made = (std::filesystem::temp_directory_path() / "coaccel_bench_XXXXXX").string();
+        if (!mkdtemp(made.data()))
+            throw failure("cannot make the folder " + made);
+        path_ = made;
+    }
+    temporary_folder(const temporary_folder&) = delete;
+    temporary_folder& operator=(const temporary_folder&) = delete;
+
+    ~temporary_folder()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+};
+
+void print_machine(const stage& s)
+{
+    our_gpu ours(s.folder);
+    const auto stats = ours.get<coaccel::device_stats>(ours.gpu().async_stats());
+    std::string release;
+    std::ifstream("/sys/module/nvidia/version") >> release;
+    std::printf("%s, compute capability %d.%d, %d multiprocessors, driver %s (CUDA %s)\n", stats.hardware.name.c_str(),
+                stats.hardware.compute_capability / 10, stats.hardware.compute_capability % 10,
+                stats.hardware.multiprocessors, release.empty() ? "of unknown release" : release.c_str(),
+                coaccel::cuda::version_text(s.raw.api().version).c_str());
+    std::fflush(stdout);
+}
+
+measurement watched(std::string names, const stage& s, void (*measure)(const stage&, rows&))
+{
+    return {names, [names, &s, measure](rows& table) {
+                const watchdog guard(names, limit);
+                measure(s, table);
+            }};
+}
+
+template <std::int64_t N, coaccel::completion How = coaccel::completion::adaptive>
+void sgemm(const stage& s, rows& table)
+{
+    sgemm_row(s, table, N, How);
+}
+
+std::vector<measurement> all_of(const stage& s)
+{
+    return {
+        watched("rtt_vs_sync rtt_vs_sync_p99", s, round_trip_rows),
+        watched("hostfn_rtt_vs_naive", s, host_fn_row),
+        watched("depth64_vs_enqueue", s, depth_vs_enqueue_row),
+        watched("depth64_vs_naive", s, depth_vs_naive_row),
+        watched("seq16_vs_enqueue", s, seq_row),
+        watched("sgemm_1024", s, sgemm<1024>),
+        watched("sgemm_2048", s, sgemm<2048>),
+        watched("sgemm_4096", s, sgemm<4096>),
+        // What it costs to let the executor sleep.
+        watched("sgemm_2048_polled", s, sgemm<2048, coaccel::completion::polled>),
+        watched("sgemm_4096_polled", s, sgemm<4096, coaccel::completion::polled>),
+        watched("h2d_64m d2h_64m", s, pinned_rows),
+        watched("h2d_64m_pageable d2h_64m_pageable", s, pageable_rows),
+        watched("alloc_free", s, alloc_row),
+        watched("jit_warm", s, jit_row),
+        watched("cpu_per_op", s, cpu_row),
+        watched("growth", s, growth_row),
+    };
+}
+
+bool measure(const coaccel::cuda::driver_api& api, const arguments& how)
+{
+    const temporary_folder folder;
+    std::optional<watchdog> guard(std::in_place, "the start", limit);
+    const raw_gpu raw(api);
+    const stage s{raw, folder.path()};
+    print_machine(s);
+    guard.reset();
+
+    const bool fine = report(all_of(s), how);
+    if (how.breakdown) {
+        guard.emplace("the breakdown", 2 * limit);
+        print_breakdown(s);
+    }
+    return fine;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    const auto how = parse(argc, argv, extras::breakdown);
+    if (!how)
+        return 2;
+    const auto driver = coaccel::cuda::load_driver();
+    if (!driver) {
+        std::printf("no GPU here: %s\n", driver.error().message().c_str());
+        return 77;
+    }
+    try {
+        return measure(*driver.value(), *how) ? 0 : 1;
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}
