@@ -79,6 +79,7 @@ asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
 {
     const auto executor = co_await asio::this_coro::executor;
     ca::device_options options;
+    options.kind = ca::device_kind::host;
     options.host.injector = &injector;
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(executor, options));
 

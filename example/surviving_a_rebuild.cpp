@@ -45,6 +45,7 @@ asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
 {
     //[injector
     ca::device_options options;
+    options.kind = ca::device_kind::host;
     options.host.injector = &injector; // outlives the device
     //]
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));

@@ -98,6 +98,7 @@ asio::awaitable<ca::result<bool>> run()
 {
     ca::device_options options;
     options.queue.max_in_flight = 1;
+    options.kind = ca::device_kind::host;
     options.host.faults.delay = 20ms; // every op takes this long
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));
     BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_alloc<float>(8));

@@ -50,6 +50,7 @@ asio::awaitable<bool> run(std::chrono::seconds time, ca::fault_injector& injecto
 {
     const auto executor = co_await asio::this_coro::executor;
     ca::device_options options;
+    options.kind = ca::device_kind::host;
     options.host.injector = &injector;
     // Faults come in plenty here, so the device may be rebuilt as often, and without growing delays.
     options.restart.max_restarts = 1'000'000;
