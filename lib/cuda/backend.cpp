@@ -3,12 +3,19 @@
 #include "cuda/error.hpp"
 
 #include <array>
+#include <chrono>
 #include <new>
 #include <utility>
 
 namespace coaccel::cuda {
 
 static_assert(coaccel::backend<backend>);
+
+namespace {
+
+constexpr auto longest_farewell = std::chrono::milliseconds(50);
+
+} // namespace
 
 result<std::unique_ptr<backend>> backend::create(const options& o)
 {
@@ -251,7 +258,14 @@ error_code backend::status() noexcept
     // process: it is left alone. What it may still write to is memory of ours.
     if (aborted())
         dead_.store(true, std::memory_order_release);
-    return dead() && busy_with_callers.load(std::memory_order_acquire) == 0 ? verdict() : error_code{};
+    if (!dead() || busy_with_callers.load(std::memory_order_acquire) != 0)
+        return {};
+    // Behind a fault every call returns at once, so the jobs that were in the driver are soon out of it; and nobody
+    // enters it any more.
+    const auto now = std::chrono::steady_clock::now();
+    if (dead_since_ == std::chrono::steady_clock::time_point{})
+        dead_since_ = now;
+    return backstage_.quiet() || now - dead_since_ > longest_farewell ? verdict() : error_code{};
 }
 
 void backend::abort() noexcept

@@ -17,6 +17,7 @@
 #include <coaccel/cuda/cuda_options.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -129,6 +130,7 @@ private:
     std::atomic<bool> dead_{false};
     std::atomic<bool> aborted_{false};
     std::atomic<CUresult> verdict_{CUDA_SUCCESS};
+    std::chrono::steady_clock::time_point dead_since_{};
     mutable std::mutex listener_mutex_;
     notification listener_;
 

@@ -38,6 +38,12 @@ bool backstage::run(std::function<void()> job)
     return true;
 }
 
+bool backstage::quiet() const noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    return jobs_.empty() && static_cast<std::size_t>(idle_) == threads_.size();
+}
+
 void backstage::stop() noexcept
 {
     std::deque<std::function<void()>> dropped;

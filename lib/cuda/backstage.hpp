@@ -26,6 +26,9 @@ public:
 
     int max_threads() const noexcept { return max_threads_; }
 
+    /// No job is there, and no thread in the driver.
+    bool quiet() const noexcept;
+
     /// Drops what has not begun and waits for what has.
     void stop() noexcept;
 
@@ -35,7 +38,7 @@ private:
     const driver_api& api_;
     CUcontext context_;
     const int max_threads_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> jobs_;
     std::vector<std::thread> threads_;
