@@ -1,5 +1,7 @@
 #include "context/end_forecast.hpp"
 
+#include "context/operands.hpp"
+
 #include <algorithm>
 
 namespace coaccel::detail {
@@ -20,8 +22,8 @@ end_forecast::kind end_forecast::kind_of(const request& r) noexcept
     kind k = mix(r.bytes, r.ops.size());
     const bound_op& first = r.ops.front();
     k = mix(k, first.info->id);
-    for (const op_field& f : first.info->operands)
-        k = mix(k, reinterpret_cast<const any_ref*>(static_cast<const char*>(first.op) + f.offset)->size);
+    for (std::size_t i = 0; i < first.info->operands.size(); ++i)
+        k = mix(k, operand_of(first, i).size);
     return k;
 }
 

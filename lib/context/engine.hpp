@@ -4,19 +4,15 @@
 #include "context/buffer_table.hpp"
 #include "context/completion_rule.hpp"
 #include "context/context.hpp"
-#include "context/end_forecast.hpp"
-#include "context/hazards.hpp"
+#include "context/lane.hpp"
 #include "context/lane_choice.hpp"
-#include "context/sync_waiter.hpp"
+#include "context/operands.hpp"
 
 #include <coaccel/detail/transfer_ops.hpp>
 
 #include <boost/assert.hpp>
-#include <boost/circular_buffer.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -87,7 +83,7 @@ public:
         // What ended between the sweep and the arming is told by the notification itself.
         if (next.what == action::arm || next.what == action::arm_and_poll)
             for (auto& l : lanes_)
-                arm(*l);
+                failed(l->arm(*backend_, options_.completion));
         // Coming round costs the executor a call of the system, so a turn looks a few times before it gives way.
         for (int n = 0; n < looks_per_turn && polling_ && !progressed_ && !dying_; ++n)
             progressed_ |= sweep(clock::now());
@@ -103,66 +99,11 @@ public:
     }
 
 private:
-    using event = typename B::event;
-    using stream = typename B::stream;
+    using lane = detail::lane<B>;
+    using departure = typename lane::departure;
     static constexpr int no_lane = -1;
     static constexpr int looks_per_turn = 6;
     static constexpr auto dying_interval = std::chrono::milliseconds(1);
-
-    struct flight {
-        event end;
-        std::uint64_t ticket = 0;
-        request* who = nullptr;
-        end_forecast::kind kind = 0;
-    };
-
-    /// A request with its place in a lane, of which not everything is on the stream yet.
-    struct departure {
-        request* who;
-        std::uint64_t ticket;
-        frontier waits;
-        std::size_t next_op = 0;
-        bool launched = false;
-    };
-
-    struct lane {
-        explicit lane(stream s) : work(std::move(s)) {}
-
-        /// The oldest request that has not landed.
-        request* oldest() const noexcept
-        {
-            if (!flights.empty())
-                return flights.front().who;
-            return departures.empty() ? nullptr : departures.front().who;
-        }
-
-        /// When the oldest flight began, as far as one can tell.
-        clock::time_point began() const noexcept { return std::max(flights.front().who->launched, last_landing); }
-
-        stream work;
-        lane_id id = 0;
-        std::uint64_t last_ticket = 0;
-        /// Up to here, everything is on the stream with its end recorded.
-        std::uint64_t taken_off = 0;
-        boost::circular_buffer<flight> flights{64};
-        clock::time_point last_landing{};
-        /// The time came for the oldest to end, and it did not.
-        bool overdue = false;
-        std::deque<departure> departures;
-        context_events* events = nullptr;
-        bool armed = false;
-        event watched;
-        std::uint64_t watched_ticket = 0;
-        std::atomic<bool> fired{false};
-        sync_waiter waiter;
-
-        static void on_notify(void* self) noexcept
-        {
-            auto* l = static_cast<lane*>(self);
-            l->fired.store(true, std::memory_order_release);
-            l->events->wake();
-        }
-    };
 
     struct use {
         std::uint32_t slot;
@@ -198,10 +139,7 @@ private:
         auto s = backend_->make_stream(p);
         if (!s)
             return failed(s.error());
-        auto& l = lanes_.emplace_back(std::make_unique<lane>(std::move(s).value()));
-        l->id = clock_.add_lane();
-        l->events = &events_;
-        return l.get();
+        return lanes_.emplace_back(std::make_unique<lane>(std::move(s).value(), clock_.add_lane(), events_)).get();
     }
 
     result<lane*> lane_for(const request& r)
@@ -240,21 +178,6 @@ private:
 
     // By id: each shared library has descriptions of its own.
     bool is_allocation(const bound_op& o) const noexcept { return o.info->id == allocation_id_; }
-
-    static const any_ref& operand_of(const bound_op& o, std::size_t f) noexcept
-    {
-        return *reinterpret_cast<const any_ref*>(static_cast<const char*>(o.op) + o.info->operands[f].offset);
-    }
-
-    static bool has_overlap(const bound_op& o) noexcept
-    {
-        const auto& fields = o.info->operands;
-        for (std::size_t a = 0; a < fields.size(); ++a)
-            for (std::size_t b = a + 1; b < fields.size(); ++b)
-                if ((writes(fields[a].mode) || writes(fields[b].mode)) && overlap(operand_of(o, a), operand_of(o, b)))
-                    return true;
-        return false;
-    }
 
     // Allocations have a lane of their own, which no op ever holds up.
     result<progress> allocate(bound_op& o)
@@ -310,7 +233,10 @@ private:
             else if (started.value() == progress::pending)
                 return false;
         }
-        take_off(l, d.ticket, &r);
+        // Work whose end cannot be known is as good as lost.
+        if (auto ec = l.take_off(*backend_, d.ticket, r))
+            condemn(ec);
+        progressed_ = true;
         return true;
     }
 
@@ -338,7 +264,7 @@ private:
     {
         lane& other = *lanes_[p.lane];
         if (&other != allocation_lane_)
-            return ordered(backend_->wait(l.work, end_of(other, p.ticket)));
+            return ordered(backend_->wait(l.work, other.end_of(p.ticket)));
         // Nobody waits for an allocation but the first op that uses it, so there the event is recorded, for all
         // allocations so far.
         (void)clock_.must_wait(l.id, {p.lane, other.last_ticket});
@@ -354,29 +280,6 @@ private:
             return ec;
         condemn(ec);
         return verdict();
-    }
-
-    // The event a sync_waiter blocks on is kept apart, because the ring of flights may move.
-    static event& end_of(lane& l, std::uint64_t ticket) noexcept
-    {
-        if (ticket == l.watched_ticket)
-            return l.watched;
-        return l.flights[ticket - l.flights.front().ticket].end;
-    }
-
-    void take_off(lane& l, std::uint64_t ticket, request* who)
-    {
-        if (l.flights.full())
-            l.flights.set_capacity(l.flights.capacity() * 2);
-        flight f;
-        f.ticket = l.taken_off = ticket;
-        f.who = who;
-        f.kind = end_forecast::kind_of(*who);
-        // Work whose end cannot be known is as good as lost.
-        if (auto ec = backend_->record(f.end, l.work))
-            condemn(ec);
-        l.flights.push_back(std::move(f));
-        progressed_ = true;
     }
 
     // An op that waited for another on a second lane must not be seen to end before it. The other has
@@ -401,11 +304,7 @@ private:
     void look(clock::time_point now)
     {
         for (auto& l : lanes_) {
-            const bool fired = l->fired.exchange(false, std::memory_order_acquire);
-            l->armed &= !fired;
-            if (l->flights.empty() || (l->armed && l->waiter.busy()))
-                continue;
-            auto passed = count_passed(*l);
+            auto passed = l->count_passed(*backend_);
             if (!passed) {
                 failed(passed.error());
                 return;
@@ -419,21 +318,6 @@ private:
             for (std::size_t n = 0; n < passed.value(); ++n)
                 land(*l);
         }
-    }
-
-    /// How many flights have passed: those before one that has, have too, so it takes few questions to find out.
-    result<std::size_t> count_passed(lane& l)
-    {
-        const std::size_t all = l.flights.size();
-        std::size_t passed = 0;
-        std::size_t pending = all;
-        for (std::size_t step = 1; passed < pending; step *= 2) {
-            const bool leaping = pending == all;
-            const std::size_t at = leaping ? std::min(passed + step, all) - 1 : passed + (pending - passed) / 2;
-            BOOST_OUTCOME_TRY(auto where, backend_->query(end_of(l, l.flights[at].ticket)));
-            (where == progress::passed ? passed : pending) = where == progress::passed ? at + 1 : at;
-        }
-        return passed;
     }
 
     /// From one that landed alone: of several, nobody knows when.
@@ -451,7 +335,7 @@ private:
 
     void land(lane& l)
     {
-        const flight f = std::move(l.flights.front());
+        const auto f = std::move(l.flights.front());
         l.flights.pop_front();
         touched_ = true;
         clock_.pass({l.id, f.ticket});
@@ -477,23 +361,6 @@ private:
         }
         first.reliable = reliable;
         return first;
-    }
-
-    void arm(lane& l)
-    {
-        if (l.armed || l.flights.empty())
-            return;
-        const notification n{&lane::on_notify, &l};
-        flight& oldest = l.flights.front();
-        if (options_.completion == completion::sync) {
-            // It may be the one that was watched before.
-            if (l.watched_ticket != oldest.ticket)
-                l.watched = std::move(oldest.end);
-            l.watched_ticket = oldest.ticket;
-            l.armed = !failed(l.waiter.wait_for([this, e = &l.watched] { (void)backend_->synchronize(*e); }, n));
-        } else {
-            l.armed = !failed(backend_->notify(oldest.end, n));
-        }
     }
 
     // A notification does not fire behind a fault, so somebody has to ask.
@@ -575,8 +442,7 @@ private:
 
     bool outstanding() const noexcept
     {
-        return !hungry_.empty() ||
-               std::ranges::any_of(lanes_, [](const auto& l) { return !l->flights.empty() || !l->departures.empty(); });
+        return !hungry_.empty() || std::ranges::any_of(lanes_, [](const auto& l) { return l->busy(); });
     }
 
     template <class Function>
@@ -600,12 +466,7 @@ private:
         backend_->listen({});
         backend_->abort();
         for (auto& l : lanes_)
-            l->waiter.stop();
-        for (auto& l : lanes_)
-            for (auto& f : l->flights)
-                f.end = event{};
-        for (auto& l : lanes_)
-            l->watched = event{};
+            l->stop();
         backend_.reset();
     }
 

@@ -1,0 +1,152 @@
+#ifndef COACCEL_CONTEXT_LANE_HPP
+#define COACCEL_CONTEXT_LANE_HPP
+
+#include "context/context.hpp"
+#include "context/end_forecast.hpp"
+#include "context/hazards.hpp"
+#include "context/sync_waiter.hpp"
+
+#include <boost/circular_buffer.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <utility>
+
+namespace coaccel::detail {
+
+/// A stream, and the requests on it in the order of their tickets: those of which everything is on the stream, with
+/// their end recorded (flights), then those that are still to be put there (departures).
+template <backend B>
+class lane {
+public:
+    using event = typename B::event;
+    using stream = typename B::stream;
+
+    struct flight {
+        event end;
+        std::uint64_t ticket = 0;
+        request* who = nullptr;
+        end_forecast::kind kind = 0;
+    };
+
+    struct departure {
+        request* who;
+        std::uint64_t ticket;
+        frontier waits;
+        std::size_t next_op = 0;
+        bool launched = false;
+    };
+
+    lane(stream s, lane_id i, context_events& e) : work(std::move(s)), id(i), events_(e) {}
+
+    bool busy() const noexcept { return !flights.empty() || !departures.empty(); }
+
+    /// The oldest request that has not landed; null when there is none.
+    request* oldest() const noexcept
+    {
+        if (!flights.empty())
+            return flights.front().who;
+        return departures.empty() ? nullptr : departures.front().who;
+    }
+
+    /// When the oldest flight began, as far as one can tell.
+    clock::time_point began() const noexcept { return std::max(flights.front().who->launched, last_landing); }
+
+    /// The event at the end of a flight. The one a sync_waiter blocks on is kept apart, because the ring may move.
+    event& end_of(std::uint64_t ticket) noexcept
+    {
+        return ticket == watched_ticket_ ? watched : flights[ticket - flights.front().ticket].end;
+    }
+
+    error_code take_off(B& b, std::uint64_t ticket, request& who)
+    {
+        if (flights.full())
+            flights.set_capacity(flights.capacity() * 2);
+        flight f;
+        f.ticket = taken_off = ticket;
+        f.who = &who;
+        f.kind = end_forecast::kind_of(who);
+        const error_code ec = b.record(f.end, work);
+        flights.push_back(std::move(f));
+        return ec;
+    }
+
+    /// How many flights have passed: those before one that has, have too, so it takes few questions to find out.
+    result<std::size_t> count_passed(B& b)
+    {
+        armed_ &= !fired_.exchange(false, std::memory_order_acquire);
+        if (flights.empty() || (armed_ && waiter_.busy()))
+            return 0;
+        const std::size_t all = flights.size();
+        std::size_t passed = 0;
+        std::size_t pending = all;
+        for (std::size_t step = 1; passed < pending; step *= 2) {
+            const bool leaping = pending == all;
+            const std::size_t at = leaping ? std::min(passed + step, all) - 1 : passed + (pending - passed) / 2;
+            BOOST_OUTCOME_TRY(auto where, b.query(end_of(flights[at].ticket)));
+            (where == progress::passed ? passed : pending) = where == progress::passed ? at + 1 : at;
+        }
+        return passed;
+    }
+
+    /// Sees to it that the context is woken when the oldest flight has passed.
+    error_code arm(B& b, completion how)
+    {
+        if (armed_ || flights.empty())
+            return {};
+        const notification n{&lane::on_notify, this};
+        flight& first = flights.front();
+        error_code ec;
+        if (how == completion::sync) {
+            // It may be the one that was watched before.
+            if (watched_ticket_ != first.ticket)
+                watched = std::move(first.end);
+            watched_ticket_ = first.ticket;
+            ec = waiter_.wait_for([&b, e = &watched] { (void)b.synchronize(*e); }, n);
+        } else {
+            ec = b.notify(first.end, n);
+        }
+        armed_ = !ec;
+        return ec;
+    }
+
+    /// Lets go of the backend; what the waiter blocks on must have been aborted.
+    void stop() noexcept
+    {
+        waiter_.stop();
+        for (auto& f : flights)
+            f.end = event{};
+        watched = event{};
+    }
+
+    stream work;
+    const lane_id id;
+    std::uint64_t last_ticket = 0;
+    /// Up to here, everything is on the stream.
+    std::uint64_t taken_off = 0;
+    boost::circular_buffer<flight> flights{64};
+    std::deque<departure> departures;
+    clock::time_point last_landing{};
+    /// The time came for the oldest to end, and it did not.
+    bool overdue = false;
+    event watched;
+
+private:
+    static void on_notify(void* self) noexcept
+    {
+        auto* l = static_cast<lane*>(self);
+        l->fired_.store(true, std::memory_order_release);
+        l->events_.wake();
+    }
+
+    context_events& events_;
+    bool armed_ = false;
+    std::uint64_t watched_ticket_ = 0;
+    std::atomic<bool> fired_{false};
+    sync_waiter waiter_;
+};
+
+} // namespace coaccel::detail
+
+#endif

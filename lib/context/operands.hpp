@@ -1,0 +1,27 @@
+#ifndef COACCEL_CONTEXT_OPERANDS_HPP
+#define COACCEL_CONTEXT_OPERANDS_HPP
+
+#include "context/buffer_table.hpp"
+
+namespace coaccel::detail {
+
+/// The ref behind one operand of an op.
+inline const any_ref& operand_of(const bound_op& o, std::size_t i) noexcept
+{
+    return *reinterpret_cast<const any_ref*>(static_cast<const char*>(o.op) + o.info->operands[i].offset);
+}
+
+/// Whether something the op writes is also another of its operands.
+inline bool has_overlap(const bound_op& o) noexcept
+{
+    const auto& fields = o.info->operands;
+    for (std::size_t a = 0; a < fields.size(); ++a)
+        for (std::size_t b = a + 1; b < fields.size(); ++b)
+            if ((writes(fields[a].mode) || writes(fields[b].mode)) && overlap(operand_of(o, a), operand_of(o, b)))
+                return true;
+    return false;
+}
+
+} // namespace coaccel::detail
+
+#endif
