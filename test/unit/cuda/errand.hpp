@@ -43,9 +43,12 @@ public:
     std::vector<coaccel::error_code> errors;
 
 private:
-    // A lost context takes nothing any more.
+    // A context that is being lost takes nothing any more, as a device knows; how long that lasts is up to the threads
+    // that are still in the driver.
     bool attempt(coaccel::detail::request& r)
     {
+        if (!d_.context->accepting())
+            d_.run_until([this] { return d_.losses > 0; });
         if (d_.losses > 0)
             return false;
         const auto ec = d_.outcome_of(r);
