@@ -245,7 +245,7 @@ private:
     {
         for (request* r : std::exchange(hungry_, {}))
             start(*r);
-        for (bool moved = waiting_to_depart(); moved && !dying_;) {
+        for (bool moved = true; moved && !dying_;) {
             moved = false;
             for (auto& l : lanes_)
                 while (!l->departures.empty() && !dying_ && depart(*l, l->departures.front())) {
@@ -253,11 +253,6 @@ private:
                     moved = true;
                 }
         }
-    }
-
-    bool waiting_to_depart() const noexcept
-    {
-        return std::ranges::any_of(lanes_, [](const auto& l) { return !l->departures.empty(); });
     }
 
     error_code hold_back(lane& l, point p)

@@ -74,6 +74,7 @@ private:
                 seen_.store(clock_type::now().time_since_epoch().count());
                 return;
             }
+            // There is no event to wait for: a fault shows only to who asks.
             std::this_thread::sleep_for(200us);
         }
     }

@@ -91,7 +91,7 @@ TEST_CASE("managed memory is shared by the host and the GPU")
     CHECK(next);
 }
 
-TEST_CASE("prefetching memory that is not managed is the driver's to refuse")
+TEST_CASE("advice about memory that is not managed is refused by the driver or does no harm")
 {
     gpu_fixture f;
     auto b = f.alloc<float>(1000);
