@@ -135,8 +135,11 @@ result<progress> blas_handle::take_scratch(std::size_t bytes)
         return progress::pending;
     scratch_bytes_ = bytes;
     const auto memory = reinterpret_cast<CUdeviceptr>(scratch_);
-    if (auto ec = backend_->check(backend_->api().cuMemsetD8Async(memory, 0, bytes, stream_)))
+    if (auto ec = backend_->check(backend_->api().cuMemsetD8Async(memory, 0, bytes, stream_))) {
+        // The next op must not take it for its own.
+        drop_scratch();
         return ec;
+    }
     return progress::passed;
 }
 

@@ -321,6 +321,11 @@ TEST_CASE("iamax counts from zero in the vector's own direction, and gives its s
     CHECK(f.run(blas::iamax<float>{.x = x, .n = 4, .incx = -1}, &at) ==
           cuda::make_error(CUBLAS_STATUS_EXECUTION_FAILED));
     CHECK(f.memory().used == used);
+    f.gpu.fail("cuMemsetD8Async", CUDA_ERROR_INVALID_VALUE);
+    CHECK(f.run(blas::iamax<float>{.x = x, .n = 4, .incx = -1}, &at) == cuda::make_error(CUDA_ERROR_INVALID_VALUE));
+    CHECK(f.memory().used == used);
+    REQUIRE_FALSE(f.run(blas::iamax<float>{.x = x, .n = 4}, &at));
+    CHECK(at == 0);
 }
 
 TEST_CASE("increments and leading dimensions that say nothing are made harmless")
