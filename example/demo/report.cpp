@@ -72,10 +72,7 @@ bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t 
         std::printf("FAILED: %" PRIu64 " wrong, %" PRIu64 " refused, %" PRIu64 " unexpected errors, %" PRIu64
                     " clients broken, %" PRIu64 " still waiting\n",
                     counts.wrong, counts.refused, counts.other_errors, counts.clients_broken, counts.clients_active);
-    std::printf(
-        "\nThis ran on the %s backend, the CPU. It is the only one in this release: a CUDA backend, and with it a GPU, "
-        "is not part of it yet.\n",
-        stats.backend.c_str());
+    std::printf("\nThis ran on the %s backend, the CPU, which plays faults on demand.\n", stats.backend.c_str());
     return right;
 }
 
