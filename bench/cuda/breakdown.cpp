@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -97,6 +98,12 @@ void calls(const raw_gpu& raw)
     print("cuLaunchKernel + cuEventRecord", call_time(raw, [&] {
               raw.launch();
               event.record();
+          }));
+    const raw_pinned word(raw, 1);
+    print("cuLaunchKernel + cuStreamWriteValue32", call_time(raw, [&] {
+              raw.launch();
+              raw.check(raw.write_value(raw.stream(), reinterpret_cast<CUdeviceptr>(word.span().data()), 1, 0),
+                        "cuStreamWriteValue32");
           }));
     print("cuEventQuery, passed", call_time(raw, [&] { (void)event.passed(); }));
     print("cuStreamQuery, idle", call_time(raw, [&] { raw.check(api.cuStreamQuery(raw.stream()), "cuStreamQuery"); }));
@@ -239,6 +246,20 @@ void round_trips(const raw_gpu& raw)
         times.push_back(seconds_since(began));
     }
     print("push, launch, record, pop, (push, query, pop)*, p50", median(times));
+
+    const raw_pinned word(raw, 1);
+    auto* const seen = reinterpret_cast<std::uint32_t*>(word.span().data());
+    times.clear();
+    for (std::uint32_t i = 1; i <= count; ++i) {
+        const auto began = clock::now();
+        raw.launch();
+        raw.check(raw.write_value(raw.stream(), reinterpret_cast<CUdeviceptr>(seen), i, 0), "cuStreamWriteValue32");
+        while (std::atomic_ref(*seen).load(std::memory_order_acquire) != i)
+            if (clock::now() > deadline)
+                throw failure("the value was not written");
+        times.push_back(seconds_since(began));
+    }
+    print("launch, cuStreamWriteValue32, spin, p50", median(times));
 }
 
 void posts()

@@ -26,6 +26,7 @@ raw_gpu::raw_gpu(const cuda::driver_api& api) : api_(&api)
     require(library.find(allocate, COACCEL_CUDA_SYMBOL(cuMemAlloc)), "the driver");
     require(library.find(copy_in, COACCEL_CUDA_SYMBOL(cuMemcpyHtoD)), "the driver");
     require(library.find(copy_out, COACCEL_CUDA_SYMBOL(cuMemcpyDtoH)), "the driver");
+    require(library.find(write_value, COACCEL_CUDA_SYMBOL(cuStreamWriteValue32)), "the driver");
 
     check(api.cuDeviceGet(&device_, 0), "cuDeviceGet");
     check(api.create_context(&context_, CU_CTX_SCHED_SPIN, device_), "cuCtxCreate");

@@ -71,6 +71,7 @@ public:
     decltype(&::cuMemAlloc) allocate = nullptr;
     decltype(&::cuMemcpyHtoD) copy_in = nullptr;
     decltype(&::cuMemcpyDtoH) copy_out = nullptr;
+    decltype(&::cuStreamWriteValue32) write_value = nullptr;
 
 private:
     [[noreturn]] void fail(CUresult r, const char* what) const;

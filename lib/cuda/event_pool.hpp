@@ -3,6 +3,7 @@
 
 #include "cuda/load/driver_api.hpp"
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,6 @@ class stream_state;
 class pooled_event {
 public:
     pooled_event() noexcept = default;
-    pooled_event(event_pool& pool, CUevent e) noexcept : pool_(&pool), native_(e) {}
     pooled_event(pooled_event&& other) noexcept { swap(other); }
 
     pooled_event& operator=(pooled_event&& other) noexcept
@@ -30,15 +30,22 @@ public:
     CUevent native() const noexcept { return native_; }
     explicit operator bool() const noexcept { return native_ != nullptr; }
 
-    /// The lane it was recorded on.
+    /// The lane it was recorded on, and as which of its records.
     stream_state* where = nullptr;
+    std::uint64_t order = 0;
+    /// The lane's mark tells that it has passed; the event itself is recorded only when somebody needs one.
+    bool marked = false;
 
 private:
+    friend class event_pool;
+
     void swap(pooled_event& other) noexcept
     {
         std::swap(pool_, other.pool_);
         std::swap(native_, other.native_);
         std::swap(where, other.where);
+        std::swap(order, other.order);
+        std::swap(marked, other.marked);
     }
 
     event_pool* pool_ = nullptr;
@@ -52,6 +59,7 @@ public:
     event_pool(const event_pool&) = delete;
     event_pool& operator=(const event_pool&) = delete;
 
+    /// For one that is empty.
     CUresult take(pooled_event& e) noexcept
     {
         CUevent made = nullptr;
@@ -61,7 +69,8 @@ public:
         } else if (auto r = api_.cuEventCreate(&made, flags_); r != CUDA_SUCCESS) {
             return r;
         }
-        e = pooled_event(*this, made);
+        e.pool_ = this;
+        e.native_ = made;
         return CUDA_SUCCESS;
     }
 

@@ -54,6 +54,14 @@ public:
         thread_.join();
     }
 
+    bool sees_it_within(clock_type::duration time) const
+    {
+        const auto end = clock_type::now() + time;
+        while (seen_at() == 0 && clock_type::now() < end)
+            std::this_thread::sleep_for(200us);
+        return seen_at() != 0;
+    }
+
     /// Zero: not yet.
     std::int64_t seen_at() const { return seen_.load(); }
 
@@ -153,6 +161,7 @@ int fault_child(const std::vector<std::string>& arguments)
 
     tell("set up");
     answers got;
+    answers culprit;
     int expected = 0;
     const auto exec = [&](const device& d, const auto& op, int lane = exec_options::any_lane) {
         ++expected;
@@ -160,7 +169,8 @@ int fault_child(const std::vector<std::string>& arguments)
     };
     exec(gpu, jit::launch(spin, {}, 100'000'000ull));
     exec(other, jit::launch(spin, {}, 400'000'000ull));
-    exec(gpu, jit::launch(kernel, {}, inout(memory)));
+    // A bad write may come to light after its kernel ended well.
+    gpu.async_exec(jit::launch(kernel, {}, inout(memory)), culprit.handler());
     for (int i = 0; i < 20; ++i) {
         exec(gpu, jit::launch(touch, {.block = {256}}, inout(memory)));
         exec(gpu, memory::fill<float>{.dst = memory, .value = 1}, i % 4);
@@ -174,15 +184,16 @@ int fault_child(const std::vector<std::string>& arguments)
     gpu.async_write(big, std::span<const float>(pageable), got.handler());
     ++expected;
 
-    test::run_until(io, [&] { return got.count == expected; });
+    test::run_until(io, [&] { return got.count == expected && culprit.count == 1; });
     test::run_until(
         io, [&] { return gpu.status().state == device_state::failed && other.status().state == device_state::failed; });
     // The kernel that spins on this device ended well before the one that faults began.
     tell("answered");
-    expect(got.wrong == 0, "every outstanding op got context_lost");
+    expect(got.wrong + culprit.wrong == 0, "every outstanding op got context_lost");
     expect(got.good <= 1, "nothing that was behind the fault succeeded");
+    // The device may have been the first to see it.
+    expect(w.sees_it_within(1s), "the witness saw the fault");
     const auto seen = clock_type::time_point(clock_type::duration(w.seen_at()));
-    expect(w.seen_at() != 0, "the witness saw the fault");
     const auto late = std::chrono::duration<double, std::milli>(got.last - seen).count();
     std::cout << fault << ", " << arguments.at(1) << ": all answered " << late << " ms after the fault showed\n";
     expect(late < 100, "within 100 ms of the fault showing");
@@ -207,7 +218,33 @@ int fault_child(const std::vector<std::string>& arguments)
     return complaints;
 }
 
+// A kernel that runs for longer than the device has patience.
+int hang_child(const std::vector<std::string>& arguments)
+{
+    asio::io_context io{1};
+    auto o = test::gpu_options();
+    o.context.completion = strategy(arguments.at(0));
+    o.context.hang_timeout = 300ms;
+    auto gpu = test::make_device(io, o);
+    const auto spin = test::compile(io, gpu, source, "spin");
+    auto memory = await(io, gpu.async_alloc<float>(1024)).value();
+    answers got;
+    const auto began = clock_type::now();
+    gpu.async_exec(jit::launch(spin, {}, 20'000'000'000ull), got.handler());
+    gpu.async_exec(memory::fill<float>{.dst = memory, .value = 1}, {.lane = 1}, got.handler());
+    gpu.async_exec(jit::launch(spin, {}, 1ull), got.handler());
+    test::run_until(io, [&] { return got.count == 3 && gpu.status().state == device_state::failed; });
+    const auto taken = clock_type::now() - began;
+    expect(got.wrong == 0, "what hung was lost");
+    expect(got.good == 1, "what did not wait for the hung kernel succeeded");
+    expect(taken > 300ms && taken < 1s, "the device waited as long as it was told to");
+    expect(is_context_lost(gpu.status().reason), "the state says why");
+    tell("answered");
+    return complaints;
+}
+
 const test::child registered("fault", &fault_child);
+const test::child registered_hang("hang", &hang_child);
 
 TEST_SUITE_BEGIN("gpu faults");
 
@@ -219,6 +256,16 @@ TEST_CASE("every outstanding op is answered within 100 ms of a fault, whatever t
             CHECK_MESSAGE(test::run_child("fault", {fault, how}, output) == 0, fault, ", ", how, ": ", output);
             MESSAGE(output);
         }
+}
+
+TEST_CASE("a kernel that hangs is given up after hang_timeout, and the process ends")
+{
+    for (const std::string how : {"adaptive", "host_fn", "polled", "sync"}) {
+        std::string output;
+        const auto began = clock_type::now();
+        CHECK_MESSAGE(test::run_child("hang", {how}, output) == 0, how, ": ", output);
+        CHECK(clock_type::now() - began < 10s);
+    }
 }
 
 TEST_SUITE_END();

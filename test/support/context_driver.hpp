@@ -80,6 +80,7 @@ public:
 
     /// The next op that runs kills its context.
     virtual void poison() = 0;
+    virtual bool can_poison() const noexcept { return true; }
 
     /// Called by an op in flight: holds its lane back until the gate is open.
     virtual void hold(coaccel::native_stream, lane_gate gate) { gate.pass(); }

@@ -32,6 +32,7 @@ namespace coaccel::cuda {
     X(cuStreamQuery)                                                                                                   \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamWaitEvent)                                                                                               \
+    X(cuStreamWriteValue32)                                                                                            \
     X(cuEventCreate)                                                                                                   \
     X(cuEventDestroy)                                                                                                  \
     X(cuEventRecord)                                                                                                   \
@@ -50,6 +51,7 @@ namespace coaccel::cuda {
     X(cuMemFree)                                                                                                       \
     X(cuMemHostRegister)                                                                                               \
     X(cuMemHostUnregister)                                                                                             \
+    X(cuMemHostGetDevicePointer)                                                                                       \
     X(cuPointerGetAttributes)                                                                                          \
     X(cuMemcpyHtoDAsync)                                                                                               \
     X(cuMemcpyDtoHAsync)                                                                                               \
