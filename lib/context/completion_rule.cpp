@@ -26,8 +26,8 @@ completion_rule::decision completion_rule::adapt(clock::time_point now, const fo
         return {action::poll};
     if (next.end == clock::time_point::max())
         return {action::arm};
-    // Wide enough for the delay of a timer and the spread of a kernel, and little beside the op itself.
-    const auto least = 4 * spin_budget_;
+    // Wide enough for the delay of a timer, for a core that slept to come round, and for the spread of a kernel.
+    const auto least = 12 * spin_budget_;
     const auto begin = next.end - std::max(least, next.length / 32);
     if (now < begin)
         return {next.reliable ? action::wait : action::arm, begin};

@@ -13,7 +13,10 @@
 #include <boost/assert.hpp>
 
 #include <algorithm>
+#include <forward_list>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -104,6 +107,7 @@ private:
     static constexpr int no_lane = -1;
     static constexpr int looks_per_turn = 6;
     static constexpr auto dying_interval = std::chrono::milliseconds(1);
+    static constexpr auto longest_farewell = std::chrono::milliseconds(20);
 
     struct use {
         std::uint32_t slot;
@@ -453,16 +457,36 @@ private:
             function(*r);
     }
 
+    /// A thread is stuck in the driver of a context that is dead or hangs, which therefore stays for good.
+    static void bury(std::unique_ptr<B> b) noexcept
+    {
+        static auto& graves = *new std::forward_list<std::unique_ptr<B>>;
+        static std::mutex mutex;
+        const std::scoped_lock lock(mutex);
+        try {
+            graves.push_front(nullptr);
+        } catch (const std::bad_alloc&) {
+            // Buried without a name.
+            (void)b.release();
+            return;
+        }
+        graves.front() = std::move(b);
+    }
+
     void stop() noexcept
     {
-        dying_ = true;
+        const bool condemned = std::exchange(dying_, true);
         if (!backend_)
             return;
         backend_->listen({});
         backend_->abort();
+        const auto until = condemned ? clock::now() + longest_farewell : clock::time_point::max();
+        bool free = !condemned || backend_->quiet();
         for (auto& l : lanes_)
-            l->stop();
-        backend_.reset();
+            free &= l->stop(until);
+        if (free)
+            return backend_.reset();
+        bury(std::move(backend_));
     }
 
     std::unique_ptr<B> backend_;

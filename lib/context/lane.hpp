@@ -111,13 +111,14 @@ public:
         return ec;
     }
 
-    /// Lets go of the backend; what the waiter blocks on must have been aborted.
-    void stop() noexcept
+    /// Lets go of the backend; what the waiter blocks on must have been aborted. False: the waiter did not let go.
+    [[nodiscard]] bool stop(clock::time_point until) noexcept
     {
-        waiter_.stop();
+        const bool let_go = waiter_.stop(until);
         for (auto& f : flights)
             f.end = event{};
         watched = event{};
+        return let_go;
     }
 
     stream work;

@@ -2,7 +2,6 @@
 
 #include "cuda/error.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <new>
@@ -15,8 +14,6 @@ static_assert(coaccel::backend<backend>);
 namespace {
 
 constexpr auto longest_farewell = std::chrono::milliseconds(50);
-// A mark is never written behind a fault, so that every so many looks the driver is asked.
-constexpr unsigned looks_per_question = 64;
 
 } // namespace
 
@@ -40,7 +37,7 @@ backend::backend(const options& o, const driver_api& api, context_handle context
     : options_(o), api_(api), context_(std::move(context)), table_(op_table::instance()),
       backstage_(api, context_.native(), o.helper_threads),
       pinned_(std::make_shared<pinned_pool>(api, backstage_, o.pinned_limit)),
-      events_(api, CU_EVENT_DISABLE_TIMING | (o.blocking_events ? unsigned(CU_EVENT_BLOCKING_SYNC) : 0u)), marks_(api),
+      events_(api, CU_EVENT_DISABLE_TIMING | (o.blocking_events ? unsigned(CU_EVENT_BLOCKING_SYNC) : 0u)),
       memory_(api, backstage_, [this] { nudge(); }), modules_(*this),
       copies_({api, backstage_, *pinned_, busy_with_callers, [this](CUresult r) { return check(r); },
                [this] { nudge(); }, [this] { return aborted(); }}),
@@ -62,7 +59,6 @@ backend::~backend()
         return;
     for (auto& s : streams_)
         s->notifier.abandon();
-    marks_.abandon();
     pinned_->detach(false);
     context_.forget();
 }
@@ -95,8 +91,6 @@ error_code backend::set_up()
         return pool.error();
     pool_ = pool.value();
     memory_.use(pool_, growth_, options_.memory_limit);
-    if (options_.marks)
-        marks_.map();
     return {};
 }
 
@@ -112,7 +106,6 @@ void backend::tear_down() noexcept
     }
     streams_.clear();
     events_.clear();
-    marks_.destroy();
     memory_.destroy();
     pinned_->detach(true);
     if (pool_)
@@ -161,7 +154,7 @@ result<backend::stream> backend::make_stream(priority p)
     CUstream made = nullptr;
     if (auto ec = make_native_stream(made, p))
         return ec;
-    streams_.push_back(std::make_unique<stream_state>(made, marks_.take()));
+    streams_.push_back(std::make_unique<stream_state>(made));
     return stream(*streams_.back());
 }
 
@@ -169,63 +162,27 @@ error_code backend::record(event& e, stream& s) noexcept
 {
     if (dead())
         return verdict();
-    stream_state& lane = *s.state_;
-    e.where = &lane;
-    e.order = ++lane.recorded;
-    e.marked = false;
-    if (!lane.mark.host || !lane.alone(e.order))
-        return record_event(e);
-    const CUresult r = api_.cuStreamWriteValue32(lane.native, lane.mark.device, static_cast<cuuint32_t>(e.order), 0);
-    if (r == CUDA_SUCCESS) {
-        e.marked = true;
-        return {};
-    }
-    if (auto ec = check(r); dead())
-        return ec;
-    lane.mark = {};
-    return record_event(e);
-}
-
-error_code backend::record_event(event& e) noexcept
-{
     if (!e)
         if (auto ec = check(events_.take(e)))
             return ec;
-    return check(api_.cuEventRecord(e.native(), e.where->native));
+    e.where = s.state_;
+    return check(api_.cuEventRecord(e.native(), s.state_->native));
 }
 
 error_code backend::wait(stream& s, event& e) noexcept
 {
-    if (dead())
-        return verdict();
-    // Behind what else is on the lane since; that it was alone means that there is not much.
-    if (e.marked)
-        if (auto ec = record_event(e))
-            return ec;
-    return check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
+    return dead() ? verdict() : check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
 }
 
 result<progress> backend::query(event& e) noexcept
 {
     if (dead())
         return verdict();
-    if (e.marked) {
-        const auto order = static_cast<std::uint32_t>(e.order);
-        const auto seen = std::atomic_ref(*e.where->mark.host).load(std::memory_order_acquire);
-        if (static_cast<std::int32_t>(seen - order) < 0) {
-            if (++looks_ % looks_per_question == 0)
-                if (auto ec = check(api_.cuStreamQuery(probe_)))
-                    return ec;
-            return progress::pending;
-        }
-    } else {
-        const CUresult r = api_.cuEventQuery(e.native());
-        if (r == CUDA_ERROR_NOT_READY)
-            return progress::pending;
-        if (auto ec = check(r))
-            return ec;
-    }
-    e.where->passed = std::max(e.where->passed, e.order);
+    const CUresult r = api_.cuEventQuery(e.native());
+    if (r == CUDA_ERROR_NOT_READY)
+        return progress::pending;
+    if (auto ec = check(r))
+        return ec;
     return progress::passed;
 }
 
@@ -245,9 +202,6 @@ error_code backend::notify(event& e, notification n) noexcept
     stream_state& lane = *e.where;
     if (!lane.side)
         if (auto ec = make_native_stream(lane.side, priority::high))
-            return ec;
-    if (e.marked)
-        if (auto ec = record_event(e))
             return ec;
     if (auto ec = check(api_.cuStreamWaitEvent(lane.side, e.native(), CU_EVENT_WAIT_DEFAULT)))
         return ec;

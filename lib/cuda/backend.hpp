@@ -7,7 +7,6 @@
 #include "cuda/errands.hpp"
 #include "cuda/event_pool.hpp"
 #include "cuda/jit/module_cache.hpp"
-#include "cuda/landing_marks.hpp"
 #include "cuda/load/cublas_api.hpp"
 #include "cuda/op_table.hpp"
 #include "cuda/pinned_pool.hpp"
@@ -38,8 +37,6 @@ public:
         int ordinal = 0;
         /// Whether threads will block on events.
         bool blocking_events = false;
-        /// Whether somebody will be looking when an op that is alone ends.
-        bool marks = false;
         /// Null: those of this machine.
         const driver_api* driver = nullptr;
         const cublas_api* cublas = nullptr;
@@ -87,6 +84,7 @@ public:
 
     error_code status() noexcept;
     void abort() noexcept;
+    bool quiet() const noexcept { return backstage_.quiet(); }
     static fault classify(const error_code& ec) noexcept;
 
     // For the ops.
@@ -117,7 +115,6 @@ public:
 
 private:
     error_code set_up();
-    error_code record_event(event& e) noexcept;
     error_code make_native_stream(CUstream& s, priority p) noexcept;
     result<int> attribute(CUdevice_attribute a) noexcept;
     void tear_down() noexcept;
@@ -141,8 +138,6 @@ private:
     class backstage backstage_;
     std::shared_ptr<pinned_pool> pinned_;
     event_pool events_;
-    landing_marks marks_;
-    unsigned looks_ = 0;
     device_memory memory_;
     module_cache modules_;
     staged_copies copies_;

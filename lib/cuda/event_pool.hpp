@@ -3,7 +3,6 @@
 
 #include "cuda/load/driver_api.hpp"
 
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@ class stream_state;
 class pooled_event {
 public:
     pooled_event() noexcept = default;
+    pooled_event(event_pool& pool, CUevent e) noexcept : pool_(&pool), native_(e) {}
     pooled_event(pooled_event&& other) noexcept { swap(other); }
 
     pooled_event& operator=(pooled_event&& other) noexcept
@@ -30,22 +30,15 @@ public:
     CUevent native() const noexcept { return native_; }
     explicit operator bool() const noexcept { return native_ != nullptr; }
 
-    /// The lane it was recorded on, and as which of its records.
+    /// The lane it was recorded on.
     stream_state* where = nullptr;
-    std::uint64_t order = 0;
-    /// The lane's mark tells that it has passed; the event itself is recorded only when somebody needs one.
-    bool marked = false;
 
 private:
-    friend class event_pool;
-
     void swap(pooled_event& other) noexcept
     {
         std::swap(pool_, other.pool_);
         std::swap(native_, other.native_);
         std::swap(where, other.where);
-        std::swap(order, other.order);
-        std::swap(marked, other.marked);
     }
 
     event_pool* pool_ = nullptr;
@@ -59,7 +52,6 @@ public:
     event_pool(const event_pool&) = delete;
     event_pool& operator=(const event_pool&) = delete;
 
-    /// For one that is empty.
     CUresult take(pooled_event& e) noexcept
     {
         CUevent made = nullptr;
@@ -69,8 +61,7 @@ public:
         } else if (auto r = api_.cuEventCreate(&made, flags_); r != CUDA_SUCCESS) {
             return r;
         }
-        e.pool_ = this;
-        e.native_ = made;
+        e = pooled_event(*this, made);
         return CUDA_SUCCESS;
     }
 

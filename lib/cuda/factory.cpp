@@ -11,12 +11,11 @@ namespace coaccel::cuda {
 detail::context_factory make_factory(const cuda_options& options, int ordinal, const driver_api* driver,
                                      const cublas_api* cublas)
 {
-    backend::options o{options, ordinal, false, false, driver, cublas};
+    backend::options o{options, ordinal, false, driver, cublas};
     return [o](detail::context_identity identity, detail::context_events& events,
                const context_options& how) -> result<std::unique_ptr<detail::context>> {
         auto chosen = o;
         chosen.blocking_events = how.completion == completion::sync;
-        chosen.marks = how.completion == completion::adaptive || how.completion == completion::polled;
         BOOST_OUTCOME_TRY(auto made, backend::create(chosen));
         return std::make_unique<detail::engine<backend>>(std::move(made), identity, events, how);
     };

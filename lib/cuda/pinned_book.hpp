@@ -63,6 +63,13 @@ public:
     /// Strikes out any slab.
     std::optional<slab> drop_any() noexcept;
 
+    template <class Function>
+    void for_each_slab(Function f) const
+    {
+        for (const auto& [base, e] : slabs_)
+            f(e.where);
+    }
+
     std::uint64_t used() const noexcept { return used_; }
     std::uint64_t reserved() const noexcept { return reserved_; }
 

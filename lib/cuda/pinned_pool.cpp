@@ -238,6 +238,9 @@ void pinned_pool::detach(bool alive) noexcept
         else
             unmap(*s);
     }
+    // What is still in use stays as it is, but for the driver, whose context goes.
+    if (alive)
+        my.book.for_each_slab([&](const slab& s) { (void)my.api.cuMemHostUnregister(address(s)); });
 }
 
 void pinned_pool::trim() noexcept

@@ -81,6 +81,7 @@ public:
 
     error_code status() noexcept;
     void abort() noexcept;
+    bool quiet() const noexcept { return true; }
     static fault classify(const error_code& ec) noexcept;
 
 private:

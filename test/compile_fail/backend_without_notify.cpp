@@ -29,6 +29,7 @@ struct silent {
     coaccel::error_code finish(coaccel::bound_op&) noexcept;
     coaccel::error_code status() noexcept;
     void abort() noexcept;
+    bool quiet() noexcept;
     static coaccel::fault classify(const coaccel::error_code&) noexcept;
 };
 

@@ -27,48 +27,72 @@ again:
 }
 )";
 
-/// Kernels that run until a word in pinned memory is not zero.
-class gatekeeper {
+/// A page that every context can reach, and a context of its own to have it registered in.
+class shared_page {
 public:
-    ~gatekeeper()
+    static constexpr std::size_t bytes = 4096;
+
+    explicit shared_page(const coaccel::cuda::driver_api& api) : api_(api)
     {
-        if (page_)
-            ::munmap(page_, page_bytes);
+        CUdevice device = 0;
+        CUcontext popped = nullptr;
+        good_ = api_.cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
+                api_.create_context(&context_, 0, device) == CUDA_SUCCESS &&
+                api_.cuMemHostRegister(page_, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS &&
+                api_.cuCtxPopCurrent(&popped) == CUDA_SUCCESS;
+    }
+    shared_page(const shared_page&) = delete;
+    shared_page& operator=(const shared_page&) = delete;
+
+    ~shared_page()
+    {
+        if (api_.cuCtxPushCurrent(context_) == CUDA_SUCCESS) {
+            (void)api_.cuMemHostUnregister(page_);
+            (void)api_.cuCtxDestroy(context_);
+        }
+        ::munmap(page_, bytes);
     }
 
+    /// The next word, which is zero; null when there is none.
+    unsigned* take() { return good_ && used_ < bytes / sizeof(unsigned) ? page_ + used_++ : nullptr; }
+
+private:
+    const coaccel::cuda::driver_api& api_;
+    unsigned* page_ =
+        static_cast<unsigned*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    CUcontext context_ = nullptr;
+    bool good_ = false;
+    std::size_t used_ = 0;
+};
+
+/// Kernels of one context that run until a word is not zero.
+class gatekeeper {
+public:
     /// Tells how to let the stream go on; null when it could not be held.
     unsigned* hold(CUstream s)
     {
-        if (!function_ && !prepare(s))
+        const auto& api = *coaccel::cuda::load_driver().value();
+        static shared_page page(api);
+        unsigned* word = page.take();
+        if (!word || (!function_ && !prepare(api, *word, s)))
             return nullptr;
-        unsigned* word = static_cast<unsigned*>(page_) + used_++;
         void* arguments[] = {&word};
-        const bool held = used_ <= page_bytes / sizeof(unsigned) &&
-                          api_->cuLaunchKernel(function_, 1, 1, 1, 1, 1, 1, 0, s, arguments, nullptr) == CUDA_SUCCESS;
-        return held ? word : nullptr;
+        const auto r = api.cuLaunchKernel(function_, 1, 1, 1, 1, 1, 1, 0, s, arguments, nullptr);
+        return r == CUDA_SUCCESS ? word : nullptr;
     }
 
 private:
-    // All of it before the first kernel waits: the driver may load code and register memory only when the GPU is idle.
-    bool prepare(CUstream s)
+    // All of it before the first kernel waits: the driver may load code only when the GPU is idle.
+    bool prepare(const coaccel::cuda::driver_api& api, unsigned& word, CUstream s)
     {
-        api_ = coaccel::cuda::load_driver().value();
-        page_ = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CUmodule module = nullptr;
-        return api_->cuMemHostRegister(page_, page_bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) ==
-                   CUDA_SUCCESS &&
-               api_->cuModuleLoadData(&module, wait_for_word) == CUDA_SUCCESS &&
-               api_->cuModuleGetFunction(&function_, module, "wait_for_word") == CUDA_SUCCESS &&
-               api_->cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(page_), 0, 4, s) == CUDA_SUCCESS &&
-               api_->cuStreamSynchronize(s) == CUDA_SUCCESS;
+        return api.cuModuleLoadData(&module, wait_for_word) == CUDA_SUCCESS &&
+               api.cuModuleGetFunction(&function_, module, "wait_for_word") == CUDA_SUCCESS &&
+               api.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(&word), 0, 1, s) == CUDA_SUCCESS &&
+               api.cuStreamSynchronize(s) == CUDA_SUCCESS;
     }
 
-    static constexpr std::size_t page_bytes = 4096;
-
-    const coaccel::cuda::driver_api* api_ = nullptr;
     CUfunction function_ = nullptr;
-    void* page_ = nullptr;
-    std::size_t used_ = 0;
 };
 
 class gpu_world final : public test::context_world {

@@ -230,7 +230,7 @@ int hang_child(const std::vector<std::string>& arguments)
     auto memory = await(io, gpu.async_alloc<float>(1024)).value();
     answers got;
     const auto began = clock_type::now();
-    gpu.async_exec(jit::launch(spin, {}, 20'000'000'000ull), got.handler());
+    gpu.async_exec(jit::launch(spin, {}, 200'000'000'000ull), got.handler());
     gpu.async_exec(memory::fill<float>{.dst = memory, .value = 1}, {.lane = 1}, got.handler());
     gpu.async_exec(jit::launch(spin, {}, 1ull), got.handler());
     test::run_until(io, [&] { return got.count == 3 && gpu.status().state == device_state::failed; });

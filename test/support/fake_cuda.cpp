@@ -163,6 +163,11 @@ fake_cuda::fake_cuda(const settings& s) : state_(std::make_unique<state>(s))
 
 fake_cuda::~fake_cuda()
 {
+    {
+        // Threads that somebody left behind in a blocking call.
+        const std::scoped_lock lock(state_->mutex);
+        state_->changed.wait(state_->mutex, [this] { return state_->draining == 0; });
+    }
     if (!state_->looked_at) {
         const std::string found = verdict();
         CHECK_MESSAGE(found.empty(), "the fake driver complains: ", found);

@@ -153,7 +153,6 @@ void state::fill(coaccel::cuda::driver_api& t)
     COACCEL_FAKE_BIND(cuStreamWaitEvent, stream_wait);
     COACCEL_FAKE_BIND(cuEventCreate, event_create);
     COACCEL_FAKE_BIND(cuEventDestroy, event_destroy);
-    COACCEL_FAKE_BIND(cuStreamWriteValue32, write_value);
     COACCEL_FAKE_BIND(cuEventRecord, event_record);
     COACCEL_FAKE_BIND(cuEventQuery, event_query);
     COACCEL_FAKE_BIND(cuEventSynchronize, event_synchronize);
@@ -169,7 +168,6 @@ void state::fill(coaccel::cuda::driver_api& t)
     COACCEL_FAKE_BIND(cuMemAllocManaged, allocate_managed);
     COACCEL_FAKE_BIND(cuMemFree, free);
     COACCEL_FAKE_BIND(cuMemHostRegister, host_register);
-    COACCEL_FAKE_BIND(cuMemHostGetDevicePointer, host_pointer);
     COACCEL_FAKE_BIND(cuMemHostUnregister, host_unregister);
     COACCEL_FAKE_BIND(cuPointerGetAttributes, pointer_attributes);
     COACCEL_FAKE_BIND(cuMemcpyHtoDAsync, copy_to_device);

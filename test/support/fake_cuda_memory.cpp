@@ -309,14 +309,6 @@ CUresult state::host_unregister(void* p)
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-CUresult state::host_pointer(CUdeviceptr* found, void* p, unsigned)
-{
-    if (!registrations.contains(static_cast<const char*>(p)))
-        return CUDA_ERROR_INVALID_VALUE;
-    *found = reinterpret_cast<CUdeviceptr>(p);
-    return CUDA_SUCCESS;
-}
-
 CUresult state::pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr p)
 {
     const block* b = find_block(pointer(p));

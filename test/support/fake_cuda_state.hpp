@@ -173,7 +173,6 @@ struct fake_cuda::state {
     CUresult event_record(CUevent e, CUstream s);
     CUresult event_query(CUevent e);
     CUresult event_synchronize(CUevent e);
-    CUresult write_value(CUstream s, CUdeviceptr to, cuuint32_t value, unsigned flags);
     CUresult host_function(CUstream s, CUhostFn f, void* argument);
     CUresult memory_info(std::size_t* free, std::size_t* total);
     CUresult pool_create(CUmemoryPool* made, const CUmemPoolProps* properties);
@@ -187,7 +186,6 @@ struct fake_cuda::state {
     CUresult free(CUdeviceptr p);
     CUresult host_register(void* p, std::size_t bytes, unsigned flags);
     CUresult host_unregister(void* p);
-    CUresult host_pointer(CUdeviceptr* found, void* p, unsigned flags);
     CUresult pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr p);
     CUresult copy_to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream s);
     CUresult copy_to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream s);

@@ -1,7 +1,6 @@
 #include "support/fake_cuda_state.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 namespace test {
 
@@ -241,16 +240,6 @@ CUresult state::event_synchronize(CUevent e)
         return CUDA_ERROR_INVALID_HANDLE;
     const auto mark = found->issued;
     return block_until([&] { return found->completed >= mark; });
-}
-
-CUresult state::write_value(CUstream s, CUdeviceptr to, cuuint32_t value, unsigned)
-{
-    auto* found = find_stream(s, "cuStreamWriteValue32");
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
-    push(*found,
-         [to, value] { std::atomic_ref(*reinterpret_cast<cuuint32_t*>(to)).store(value, std::memory_order_release); });
-    return CUDA_SUCCESS;
 }
 
 CUresult state::host_function(CUstream s, CUhostFn f, void* argument)

@@ -125,6 +125,7 @@ template <class B>
 concept backend_has_faults = requires(B& b, const error_code& ec) {
     { b.status() } noexcept -> std::same_as<error_code>;
     { b.abort() } noexcept -> std::same_as<void>;
+    { b.quiet() } noexcept -> std::same_as<bool>;
     { B::classify(ec) } noexcept -> std::same_as<fault>;
 };
 
@@ -150,7 +151,8 @@ concept backend_has_faults = requires(B& b, const error_code& ec) {
 ///   is read, and may report the op's own failure.
 /// - The listener is told, from any thread, when something that was "not yet" is worth another try.
 /// - `status` is success, or the sticky error that has killed the context. It reports that error only
-///   once the device has left all memory of its callers. `abort` asks a hung context to die.
+///   once the device has left all memory of its callers. `abort` asks a hung context to die. A dead backend is
+///   destroyed when it is `quiet`, with no thread of its own inside a call that may never return; else it is left.
 template <class B>
 concept backend = detail::backend_has_identity<B> && detail::backend_has_streams<B> && detail::backend_has_events<B> &&
                   detail::backend_has_memory<B> && detail::backend_has_ops<B> && detail::backend_has_faults<B>;

@@ -45,8 +45,8 @@ enum class completion : std::uint8_t {
 struct context_options {
     lane_policy lanes{};
     coaccel::completion completion = completion::adaptive;
-    /// How long `adaptive` polls after the last op that ended; four times as long around the expected end of one.
-    /// Zero: it never polls.
+    /// How long `adaptive` polls after the last op that ended; twelve times as long before and after the expected end
+    /// of one. Zero: it never polls.
     std::chrono::nanoseconds spin_budget = std::chrono::microseconds(20);
     /// How often the context is asked for faults while ops are in flight.
     std::chrono::nanoseconds monitor_interval = std::chrono::milliseconds(25);

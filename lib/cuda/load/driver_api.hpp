@@ -32,7 +32,6 @@ namespace coaccel::cuda {
     X(cuStreamQuery)                                                                                                   \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamWaitEvent)                                                                                               \
-    X(cuStreamWriteValue32)                                                                                            \
     X(cuEventCreate)                                                                                                   \
     X(cuEventDestroy)                                                                                                  \
     X(cuEventRecord)                                                                                                   \
@@ -51,7 +50,6 @@ namespace coaccel::cuda {
     X(cuMemFree)                                                                                                       \
     X(cuMemHostRegister)                                                                                               \
     X(cuMemHostUnregister)                                                                                             \
-    X(cuMemHostGetDevicePointer)                                                                                       \
     X(cuPointerGetAttributes)                                                                                          \
     X(cuMemcpyHtoDAsync)                                                                                               \
     X(cuMemcpyDtoHAsync)                                                                                               \

@@ -94,15 +94,15 @@ TEST_CASE("adaptive looks around the forecast end of an op, and sleeps until the
     CHECK(r.decide(true, true, start, next).what == action::poll);
     const auto asleep = r.decide(true, false, start + 30us, next);
     CHECK(asleep.what == action::arm);
-    CHECK(asleep.look_at == next.end - 80us);
+    CHECK(asleep.look_at == next.end - 240us);
     auto relied_upon = next;
     relied_upon.reliable = true;
     CHECK(r.decide(true, false, start + 30us, relied_upon).what == action::wait);
-    CHECK(r.decide(true, false, start + 30us, relied_upon).look_at == next.end - 80us);
-    CHECK(r.decide(true, false, next.end - 80us, next).what == action::poll);
-    CHECK(r.decide(true, false, next.end - 80us, next).due);
-    CHECK(r.decide(true, false, next.end + 79us, next).what == action::poll);
-    const auto over = r.decide(true, false, next.end + 80us, next);
+    CHECK(r.decide(true, false, start + 30us, relied_upon).look_at == next.end - 240us);
+    CHECK(r.decide(true, false, next.end - 240us, next).what == action::poll);
+    CHECK(r.decide(true, false, next.end - 240us, next).due);
+    CHECK(r.decide(true, false, next.end + 239us, next).what == action::poll);
+    const auto over = r.decide(true, false, next.end + 240us, next);
     CHECK(over.what == action::arm);
     CHECK(over.look_at == detail::clock::time_point::max());
 }

@@ -54,8 +54,8 @@ TEST_CASE("one that is never used starts no thread and stops twice")
 {
     sync_waiter w;
     CHECK_FALSE(w.busy());
-    w.stop();
-    w.stop();
+    CHECK(w.stop());
+    CHECK(w.stop());
 }
 
 TEST_CASE("it blocks on a thread of its own and notifies when that has ended")
@@ -90,7 +90,7 @@ TEST_CASE("it serves one wait after another, each notified once")
         told.wait_for(i);
         CHECK_FALSE(w.busy());
     }
-    w.stop();
+    CHECK(w.stop());
     CHECK(blocked == 500);
     CHECK(told.count() == 500);
 }
@@ -113,6 +113,38 @@ TEST_CASE("stop waits for what it blocks on")
     CHECK(ended);
     CHECK(told.count() == 1);
     opener.join();
+}
+
+TEST_CASE("a thread that does not come back is left alone, and tells nobody")
+{
+    counter told;
+    test::gate gate;
+    test::gate out;
+    {
+        sync_waiter w;
+        w.wait_for(
+            [&] {
+                gate.pass();
+                out.open();
+            },
+            told.call());
+        gate.wait_for(1);
+        CHECK_FALSE(w.stop(coaccel::detail::clock::now() + std::chrono::milliseconds(1)));
+        CHECK(w.stop());
+    }
+    gate.open();
+    out.pass();
+    CHECK(told.count() == 0);
+}
+
+TEST_CASE("a thread that comes back in time has ended after stop")
+{
+    counter told;
+    sync_waiter w;
+    w.wait_for([] {}, told.call());
+    told.wait_for(1);
+    CHECK(w.stop(coaccel::detail::clock::now() + std::chrono::seconds(10)));
+    CHECK(told.count() == 1);
 }
 
 TEST_SUITE_END();

@@ -38,6 +38,7 @@ struct least {
     error_code finish(bound_op&) noexcept { return {}; }
     error_code status() noexcept { return {}; }
     void abort() noexcept {}
+    bool quiet() noexcept { return true; }
     static fault classify(const error_code&) noexcept { return fault::library; }
 };
 
