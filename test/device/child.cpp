@@ -8,12 +8,16 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <execinfo.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 extern char** environ;
@@ -21,7 +25,7 @@ extern char** environ;
 namespace test {
 namespace {
 
-constexpr auto patience = std::chrono::seconds(60);
+constexpr auto patience = std::chrono::seconds(20);
 
 std::map<std::string, child_function>& children()
 {
@@ -45,6 +49,31 @@ pid_t spawn(const std::string& name, const std::vector<std::string>& arguments, 
     const int failed = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     return failed ? -1 : pid;
+}
+
+void say_where(int)
+{
+    std::array<void*, 48> frames{};
+    constexpr char line[] = "a thread is at:\n";
+    (void)!::write(STDERR_FILENO, line, sizeof(line) - 1);
+    ::backtrace_symbols_fd(frames.data(), ::backtrace(frames.data(), static_cast<int>(frames.size())), STDERR_FILENO);
+}
+
+// One that does not end says where its threads are, and is then no more.
+void watch_over_child()
+{
+    std::this_thread::sleep_for(patience - std::chrono::seconds(5));
+    struct sigaction action{};
+    action.sa_handler = &say_where;
+    (void)::sigaction(SIGUSR1, &action, nullptr);
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+        const pid_t id = static_cast<pid_t>(std::stol(thread.path().filename()));
+        if (id != ::gettid())
+            (void)::syscall(SYS_tgkill, ::getpid(), id, SIGUSR1);
+        // One after the other.
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    std::_Exit(4);
 }
 
 } // namespace
@@ -104,6 +133,7 @@ int main_of_child(int argc, char** argv)
         std::cerr << "no such child: " << argv[2] << '\n';
         return 2;
     }
+    std::thread(&watch_over_child).detach();
     return found->second({argv + 3, argv + argc});
 }
 

@@ -15,7 +15,7 @@ struct child {
     child(const char* name, child_function function);
 };
 
-/// Runs this program again as the named child. Its exit status; -1 when it was killed or did not end in a minute. What
+/// Runs this program again as the named child. Its exit status; -1 when it was killed or did not end in time. What
 /// it printed comes along.
 int run_child(const std::string& name, const std::vector<std::string>& arguments, std::string& output);
 
