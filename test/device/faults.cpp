@@ -168,7 +168,7 @@ int fault_child(const std::vector<std::string>& arguments)
         d.async_exec(op, {.lane = lane}, got.handler());
     };
     exec(gpu, jit::launch(spin, {}, 100'000'000ull));
-    exec(other, jit::launch(spin, {}, 400'000'000ull));
+    exec(other, jit::launch(spin, {}, 20'000'000'000ull));
     // A bad write may come to light after its kernel ended well.
     gpu.async_exec(jit::launch(kernel, {}, inout(memory)), culprit.handler());
     for (int i = 0; i < 20; ++i) {
