@@ -114,6 +114,7 @@ struct fake_cuda::state {
         changed.notify_all();
         changed.wait(mutex, [&] { return dead != CUDA_SUCCESS || done(); });
         --draining;
+        changed.notify_all();
         for (auto& [handle, p] : pools)
             trim(*p, p->threshold);
         return dead;
