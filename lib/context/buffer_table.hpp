@@ -33,6 +33,9 @@ public:
 
     explicit buffer_table(context_identity identity) noexcept : identity_(identity) {}
 
+    /// Before the first buffer.
+    void adopt(context_identity identity) noexcept { identity_ = identity; }
+
     any_ref insert(void* memory, std::uint64_t size, dtype type, memory_kind kind = memory_kind::device);
 
     /// The slot behind a ref, or why the ref may not be used as `type`.

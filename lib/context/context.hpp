@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace coaccel::detail {
@@ -45,6 +46,12 @@ struct next_turn {
     clock::time_point at = clock::time_point::max();
 };
 
+/// Who a context works for.
+struct context_identity {
+    std::uint32_t device = 0;
+    std::uint32_t generation = 0;
+};
+
 /// One generation of a device: buffers, lanes and ops in flight.
 ///
 /// Everything but the destructor is called in the device's turn. The destructor may block and is
@@ -54,6 +61,15 @@ public:
     virtual ~context() = default;
 
     virtual std::string_view backend_name() const noexcept = 0;
+
+    /// Names who it works for; before the first request.
+    virtual void adopt(context_identity identity) noexcept = 0;
+
+    /// Makes host memory quick to copy from and to. It stays the caller's, and outlives the context.
+    virtual error_code pin(std::span<std::byte> memory) = 0;
+
+    /// What an op of this number is; null for one that is not supported.
+    virtual const op_info* describe(std::uint64_t op_id) const noexcept = 0;
 
     /// Whether another context can follow this one when it is dead.
     virtual bool replaceable() const noexcept = 0;
@@ -77,12 +93,6 @@ public:
     virtual memory_info memory() const noexcept = 0;
     virtual hardware_info hardware() const = 0;
     virtual std::shared_ptr<pinned_memory> pinned() const = 0;
-};
-
-/// Who a context works for.
-struct context_identity {
-    std::uint32_t device = 0;
-    std::uint32_t generation = 0;
 };
 
 using context_factory =

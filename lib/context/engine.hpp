@@ -37,6 +37,15 @@ public:
 
     std::string_view backend_name() const noexcept override { return B::name; }
     bool replaceable() const noexcept override { return B::replaceable; }
+    void adopt(context_identity identity) noexcept override { table_.adopt(identity); }
+    const op_info* describe(std::uint64_t op_id) const noexcept override { return backend_->describe(op_id); }
+
+    error_code pin(std::span<std::byte> memory) override
+    {
+        [[maybe_unused]] const auto here = backend_->enter();
+        return backend_->pin(memory);
+    }
+
     std::size_t live_buffers() const noexcept override { return table_.live(); }
     bool accepting() const noexcept override { return !dying_; }
     hardware_info hardware() const override { return backend_->hardware(); }

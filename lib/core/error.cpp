@@ -45,6 +45,14 @@ const char* text(errc e) noexcept
     case errc::compile_failed: return "the kernel source does not compile";
     case errc::argument_mismatch: return "the arguments are not those of the kernel";
     case errc::invalid_launch: return "the launch is beyond what the device can do";
+    case errc::not_isolatable: return "the op needs code or memory of this process, which a worker does not have";
+    case errc::worker_missing: return "the worker program cannot be run";
+    case errc::worker_mismatch: return "the worker program is of another version or build";
+    case errc::worker_exited: return "the worker process ended by itself";
+    case errc::worker_killed: return "the worker process was ended by a signal";
+    case errc::worker_hung: return "the worker process gave no sign of life";
+    case errc::worker_late: return "the worker process did not become ready in time";
+    case errc::worker_corrupted: return "the worker process wrote nonsense to the shared memory";
     }
     return "unknown coaccel error";
 }
@@ -70,7 +78,8 @@ fault class_of(errc e) noexcept
     case errc::user_exception:
     case errc::compile_failed:
     case errc::argument_mismatch:
-    case errc::invalid_launch: return fault::caller;
+    case errc::invalid_launch:
+    case errc::not_isolatable: return fault::caller;
     case errc::out_of_memory:
     case errc::queue_full:
     case errc::deadline_exceeded:
@@ -79,12 +88,19 @@ fault class_of(errc e) noexcept
     case errc::no_reply:
     case errc::actor_failed:
     case errc::device_stopped: return fault::stopped;
-    case errc::context_lost: return fault::context_lost;
+    case errc::context_lost:
+    case errc::worker_exited:
+    case errc::worker_killed:
+    case errc::worker_hung:
+    case errc::worker_late:
+    case errc::worker_corrupted: return fault::context_lost;
     case errc::device_failed:
     case errc::device_lost:
     case errc::library_missing:
     case errc::library_too_old:
     case errc::no_device:
+    case errc::worker_missing:
+    case errc::worker_mismatch:
     case errc::backend_unavailable: return fault::device_lost;
     case errc::backend_error: return fault::library;
     }

@@ -108,6 +108,8 @@ void backend::tear_down() noexcept
     events_.clear();
     memory_.destroy();
     pinned_->detach(true);
+    for (void* memory : registered_)
+        (void)api_.cuMemHostUnregister(memory);
     if (pool_)
         (void)api_.cuMemPoolDestroy(pool_);
     for (CUstream s : {probe_, growth_})
@@ -224,6 +226,14 @@ void backend::release(stream& s, void* memory, std::size_t bytes, memory_kind ki
     const auto left =
         where == allocations_ ? device_memory::last_use::unused : device_memory::last_use::in_stream_order;
     (void)check(memory_.release(where, memory, bytes, kind, left));
+}
+
+error_code backend::pin(std::span<std::byte> memory)
+{
+    if (auto ec = check(api_.cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE)))
+        return ec;
+    registered_.push_back(memory.data());
+    return {};
 }
 
 memory_info backend::memory() const noexcept

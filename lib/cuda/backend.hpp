@@ -76,9 +76,15 @@ public:
     result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind);
     void release(stream& s, void* memory, std::size_t bytes, memory_kind kind) noexcept;
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
+    error_code pin(std::span<std::byte> memory);
     memory_info memory() const noexcept;
 
     bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
+    const op_info* describe(std::uint64_t id) const noexcept
+    {
+        const op_entry* entry = table_.find(id);
+        return entry ? entry->info : nullptr;
+    }
     result<progress> enqueue(stream& s, bound_op& op);
     error_code finish(bound_op& op) noexcept;
 
@@ -149,6 +155,8 @@ private:
     /// The stream of the allocations, which has no other work.
     CUstream allocations_ = nullptr;
     std::vector<std::unique_ptr<stream_state>> streams_;
+    /// Memory of others that is registered.
+    std::vector<void*> registered_;
 };
 
 } // namespace coaccel::cuda

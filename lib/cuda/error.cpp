@@ -1,5 +1,6 @@
 #include "cuda/error.hpp"
 
+#include "cuda/vendor_errors.hpp"
 #include "cuda/load/driver_setup.hpp"
 
 #include <algorithm>
@@ -205,6 +206,14 @@ const boost::system::error_category& nvrtc_category() noexcept
 {
     static const vendor_category instance("coaccel.nvrtc", "NVRTC", nvrtc_rows);
     return instance;
+}
+
+const boost::system::error_category* find_category(std::string_view name) noexcept
+{
+    for (const auto* c : {&driver_category(), &cublas_category(), &nvrtc_category()})
+        if (name == c->name())
+            return c;
+    return nullptr;
 }
 
 error_code make_error(CUresult r) noexcept

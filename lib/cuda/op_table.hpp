@@ -15,6 +15,8 @@ class stream_state;
 struct op_entry {
     result<progress> (*enqueue)(backend&, stream_state&, bound_op&) = nullptr;
     error_code (*finish)(backend&, bound_op&) noexcept = nullptr;
+    /// Null where it differs from call to call.
+    const op_info* info = nullptr;
 };
 
 /// Which functions run which op.
@@ -35,13 +37,13 @@ public:
     template <op Op, auto Run>
     void add()
     {
-        add(info_of<Op>().id, {Run});
+        add(info_of<Op>().id, {Run, nullptr, &info_of<Op>()});
     }
 
     template <op Op, auto Run, auto Finish>
     void add()
     {
-        add(info_of<Op>().id, {Run, Finish});
+        add(info_of<Op>().id, {Run, Finish, &info_of<Op>()});
     }
 
 private:

@@ -2,6 +2,12 @@
 
 namespace coaccel::detail {
 
+admission::~admission()
+{
+    deadlines_.clear();
+    again_.clear_and_dispose([this](request* r) { queue_.push_back(*r); });
+}
+
 error_code admission::offer(request& r, bool open, time_point now) noexcept
 {
     if (r.options.deadline <= now)
@@ -11,12 +17,29 @@ error_code admission::offer(request& r, bool open, time_point now) noexcept
         return errc::queue_full;
     if (queued_ >= limits_.max_queued)
         return errc::queue_full;
-    r.queued = true;
     queue_.push_back(r);
+    note_waiting(r);
+    return {};
+}
+
+void admission::put_back(request& r) noexcept
+{
+    again_.insert(r);
+    note_waiting(r);
+}
+
+void admission::note_waiting(request& r) noexcept
+{
+    r.queued = true;
     ++queued_;
     if (r.options.deadline != exec_options::no_deadline)
         deadlines_.insert(r);
-    return {};
+}
+
+bool admission::has_next() noexcept
+{
+    const request* r = front();
+    return r && fits(*r);
 }
 
 bool admission::fits(const request& r) const noexcept
@@ -61,7 +84,10 @@ void admission::remove(request& r) noexcept
 {
     if (r.by_deadline.is_linked())
         deadlines_.erase(deadlines_.iterator_to(r));
-    queue_.remove(r);
+    if (r.by_sequence.is_linked())
+        again_.erase(again_.iterator_to(r));
+    else
+        queue_.remove(r);
     r.queued = false;
     --queued_;
 }

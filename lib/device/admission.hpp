@@ -15,17 +15,20 @@ public:
     using time_point = exec_options::clock::time_point;
 
     explicit admission(const queue_limits& limits) noexcept : limits_(limits) {}
-    ~admission() { deadlines_.clear(); }
+    ~admission();
 
     /// Takes a request in, or says why not. `open`: the device could start something now.
     error_code offer(request& r, bool open, time_point now) noexcept;
 
-    /// The request that has waited longest.
-    request* front() const noexcept { return static_cast<request*>(queue_.front()); }
+    /// Takes a request that has ended back in, to be started again before all that came after it.
+    void put_back(request& r) noexcept;
+
+    /// The request that came first.
+    request* front() noexcept { return again_.empty() ? static_cast<request*>(queue_.front()) : &*again_.begin(); }
 
     /// The next request that may start, counted as in flight from then on; nullptr when it must wait.
     request* next() noexcept;
-    bool has_next() const noexcept { return front() != nullptr && fits(*front()); }
+    bool has_next() noexcept;
 
     /// A request that `next` gave has ended.
     void finished(const request& r) noexcept;
@@ -54,9 +57,20 @@ private:
         boost::intrusive::multiset<request, boost::intrusive::member_hook<request, set_hook, &request::by_deadline>,
                                    boost::intrusive::compare<earlier>, boost::intrusive::constant_time_size<false>>;
 
+    struct before {
+        bool operator()(const request& a, const request& b) const noexcept { return a.sequence < b.sequence; }
+    };
+
+    using ordered_set =
+        boost::intrusive::multiset<request, boost::intrusive::member_hook<request, set_hook, &request::by_sequence>,
+                                   boost::intrusive::compare<before>, boost::intrusive::constant_time_size<false>>;
+
     bool fits(const request& r) const noexcept;
+    void note_waiting(request& r) noexcept;
 
     queue_limits limits_;
+    /// Requests that are put back end in any order, but all of them came before those that were never started.
+    ordered_set again_;
     pending_list queue_;
     deadline_set deadlines_;
     std::uint64_t queued_ = 0;

@@ -1,5 +1,7 @@
 #include "device/backends.hpp"
 
+#include "worker/worker_source.hpp"
+
 #ifdef COACCEL_HAS_HOST
 #include "host/factory.hpp"
 #endif
@@ -58,6 +60,23 @@ result<context_source> find_backend(const device_options& options)
     return note_error(errc::backend_unavailable, options.kind == device_kind::cuda
                                                      ? "this build of coaccel has no CUDA backend"
                                                      : "this build of coaccel has no host backend");
+}
+
+result<context_source> find_source(const device_options& options, const boost::asio::any_io_executor& executor)
+{
+    if (options.isolation == isolation::in_process)
+        return find_backend(options);
+    worker::source_options o;
+    o.how = options.worker;
+    o.setup.kind = static_cast<std::uint8_t>(options.kind);
+    o.setup.ordinal = options.ordinal;
+    o.setup.context = options.context;
+    o.setup.host = options.host;
+    o.setup.cuda = options.cuda;
+    o.standby = options.standby;
+    o.faults = options.host.injector;
+    o.copy_threads = options.cuda.helper_threads;
+    return context_source{worker::make_factory(o, executor), true, true};
 }
 
 } // namespace coaccel::detail

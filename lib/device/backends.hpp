@@ -5,6 +5,8 @@
 
 #include <coaccel/device/device_options.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
+
 namespace coaccel::detail {
 
 /// How the contexts of a device are made.
@@ -12,10 +14,15 @@ struct context_source {
     context_factory make;
     /// Whether making and ending a context must stay off the executor.
     bool blocks = true;
+    /// Each context is in a process of its own, so that the death of one says nothing of the next.
+    bool isolated = false;
 };
 
-/// errc::backend_unavailable when this build or machine cannot do it.
-result<context_source> find_backend(const device_options& options);
+/// Contexts in this process. errc::backend_unavailable when this build cannot do it.
+COACCEL_DECL result<context_source> find_backend(const device_options& options);
+
+/// As the options say: in this process, or in workers that wake the executor.
+result<context_source> find_source(const device_options& options, const boost::asio::any_io_executor& executor);
 
 } // namespace coaccel::detail
 

@@ -23,6 +23,7 @@ void device_core::follow(lifecycle::step step)
 // guard keeps the executor at work until the answer is there.
 void device_core::create_context()
 {
+    created_after_ = arrivals_;
     run_off_executor(
         [self = shared_from_this(), work = asio::make_work_guard(executor_), generation = generation_count_ + 1] {
             auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
@@ -32,8 +33,12 @@ void device_core::create_context()
 
 void device_core::on_created(created_node& node)
 {
-    if (!node.made)
-        return follow(life_.create_failed(node.made.error(), now_, chance()));
+    if (!node.made) {
+        const error_code why = node.made.error();
+        end_replacements(why, created_after_);
+        // What died in a process of its own does not stand in the way of another.
+        return follow(source_.isolated ? life_.lost(why, now_, chance()) : life_.create_failed(why, now_, chance()));
+    }
     context_ = std::move(node.made).value();
     ++generation_count_;
     life_.created();
@@ -42,6 +47,7 @@ void device_core::on_created(created_node& node)
     generation_.publish(generation_count_);
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), {});
+    end_replacements({}, created_after_);
 }
 
 void device_core::lost(error_code why) noexcept
@@ -74,8 +80,22 @@ void device_core::close_context()
     });
 }
 
+void device_core::stop(bool abandon)
+{
+    life_.stop(abandon);
+    end_replacements(errc::device_stopped, arrivals_);
+}
+
+/// Those that came no later than request `up_to`.
+void device_core::end_replacements(error_code ec, std::uint64_t up_to)
+{
+    while (!replacing_.empty() && static_cast<request&>(*replacing_.front()).sequence <= up_to)
+        complete(static_cast<request&>(*replacing_.pop_front()), ec);
+}
+
 void device_core::fail_everything()
 {
+    end_replacements(errc::device_failed, arrivals_);
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), life_.reason());
     while (request* r = admission_.pop())

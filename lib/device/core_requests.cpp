@@ -1,12 +1,40 @@
+#include "context/operands.hpp"
 #include "device/core_nodes.hpp"
 
+#include <coaccel/detail/transfer_ops.hpp>
+
 #include <boost/asio/error.hpp>
+
+#include <algorithm>
 
 namespace coaccel::detail {
 namespace {
 
 // How many requests one turn starts before it lets others have the executor.
 constexpr int launches_per_turn = 256;
+
+bool same_memory(const any_ref& a, const any_ref& b) noexcept
+{
+    return a.device == b.device && a.generation == b.generation && a.slot == b.slot && a.version == b.version;
+}
+
+/// Whether it names nothing but what it allocates itself.
+bool names_nothing_old(const request& r) noexcept
+{
+    const auto allocation_id = info_of<allocate_op>().id;
+    const auto made_before = [&](std::size_t op, const any_ref& ref) {
+        return std::ranges::any_of(r.ops.first(op), [&](const bound_op& o) {
+            return o.info->id == allocation_id && same_memory(static_cast<const allocation*>(o.reply)->ref, ref);
+        });
+    };
+    for (std::size_t i = 0; i < r.ops.size(); ++i)
+        for (std::size_t f = 0; f < r.ops[i].info->operands.size(); ++f) {
+            const any_ref& ref = operand_of(r.ops[i], f);
+            if (ref.device != 0 && !made_before(i, ref))
+                return false;
+        }
+    return true;
+}
 
 } // namespace
 
@@ -26,6 +54,7 @@ void device_core::on_request(request& r)
         starting_.push_back(r);
         return follow(life_.start());
     case request_kind::shutdown: return on_shutdown(static_cast<shutdown_call&>(r));
+    case request_kind::replace: return on_replace(r);
     case request_kind::pinned:
     case request_kind::compile: return on_side_call(r);
     }
@@ -37,14 +66,14 @@ void device_core::on_exec(request& r)
         return complete(r, errc::device_stopped);
     if (life_.failed())
         return complete(r, errc::device_failed);
-    const bool open = context_ && context_->accepting();
+    const bool open = context_ && context_->accepting() && life_.open();
     if (auto ec = admission_.offer(r, open, now_))
         complete(r, ec);
 }
 
 void device_core::on_shutdown(shutdown_call& r)
 {
-    life_.stop(r.mode == coaccel::shutdown::abandon);
+    stop(r.mode == coaccel::shutdown::abandon);
     if (life_.state() == device_state::stopped)
         return complete(r, {});
     stopping_.push_back(r);
@@ -53,6 +82,16 @@ void device_core::on_shutdown(shutdown_call& r)
     while (request* waiting = admission_.pop())
         complete(*waiting, errc::device_stopped);
     end_side_calls(errc::device_stopped);
+}
+
+void device_core::on_replace(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.failed())
+        return complete(r, errc::device_failed);
+    replacing_.push_back(r);
+    life_.replace();
 }
 
 void device_core::on_cancel(std::uint64_t cancel_id)
@@ -70,6 +109,7 @@ void device_core::on_cancel(std::uint64_t cancel_id)
         break;
     case request_kind::start: starting_.remove(r); break;
     case request_kind::shutdown: stopping_.remove(r); break;
+    case request_kind::replace: replacing_.remove(r); break;
     case request_kind::pinned: pinning_.remove(r); break;
     case request_kind::compile: std::erase(compiling_, static_cast<compile_call*>(&r)); break;
     case request_kind::stats: return;
@@ -115,10 +155,24 @@ void device_core::launch()
 void device_core::finished(request& r, error_code ec) noexcept
 {
     admission_.finished(r);
+    if (may_run_again(r, ec)) {
+        r.outcome = {};
+        for (bound_op& o : r.ops) {
+            o.status = {};
+            o.state = nullptr;
+        }
+        return admission_.put_back(r);
+    }
     if (!ec && (r.cancelled || r.epoch != epoch_))
         ec = asio::error::operation_aborted;
     latency_of(*r.ops.front().info).add(now_ - r.arrived);
     complete(r, ec);
+}
+
+bool device_core::may_run_again(const request& r, const error_code& ec) const noexcept
+{
+    return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.cancelled && r.epoch == epoch_ &&
+           !life_.stopping() && !life_.failed() && names_nothing_old(r);
 }
 
 latency_histogram& device_core::latency_of(const op_info& info)

@@ -35,7 +35,7 @@ device_core::device_core(asio::any_io_executor ex, const device_options& options
 {
     if (unusable_)
         return;
-    if (auto found = find_backend(options))
+    if (auto found = find_source(options, executor_))
         source_ = std::move(found).value();
     else
         unusable_ = found.error();
@@ -141,9 +141,11 @@ void device_core::turn(pending_list& done)
 
     next_turn next;
     if (context_) {
-        serve_pinned();
-        begin_compiles();
-        launch();
+        if (life_.open()) {
+            serve_pinned();
+            begin_compiles();
+            launch();
+        }
         release_due();
         now_ = clock::now();
         next = context_->turn(now_);
@@ -151,7 +153,7 @@ void device_core::turn(pending_list& done)
             on_lost(*std::exchange(lost_, std::nullopt));
         else if (!context_->accepting())
             life_.condemned();
-        if (context_ && context_->accepting() && admission_.has_next())
+        if (context_ && context_->accepting() && life_.open() && admission_.has_next())
             next.when = next_turn::kind::again;
     }
     if (!context_)
@@ -162,6 +164,7 @@ void device_core::turn(pending_list& done)
         fill(call.stats);
         complete(call, {});
     }
+    follow(life_.advance_replace(admission_.in_flight() > 0));
     follow(life_.advance_stop(has_work()));
     publish();
     set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
@@ -198,10 +201,10 @@ void device_core::handle(inbox_node& node)
         const std::unique_ptr<gone_node> n(static_cast<gone_node*>(&node));
         while (pending* p = n->dropped.pop_front())
             finished(static_cast<request&>(*p), errc::device_stopped);
-        finish_stop();
+        follow(life_.gone(has_work()));
         break;
     }
-    case inbox_node::kind::handle_dropped: life_.stop(false); break;
+    case inbox_node::kind::handle_dropped: stop(false); break;
     }
 }
 
@@ -272,7 +275,7 @@ void device_core::shutdown(pending_list& out) noexcept
     cancellable_.clear();
     while (request* r = admission_.pop())
         out.push_back(*r);
-    for (pending_list* list : {&starting_, &stopping_, &asking_, &done_})
+    for (pending_list* list : {&starting_, &stopping_, &replacing_, &asking_, &done_})
         while (pending* p = list->pop_front())
             out.push_back(*p);
     take_side_calls(out);

@@ -80,6 +80,7 @@ private:
     void on_request(request& r);
     void on_exec(request& r);
     void on_shutdown(shutdown_call& r);
+    void on_replace(request& r);
     void on_cancel(std::uint64_t cancel_id);
     void on_cancel_all();
     void on_created(created_node& node);
@@ -91,6 +92,8 @@ private:
     void create_context();
     void close_context();
     void bury(std::unique_ptr<context> dead);
+    void stop(bool abandon);
+    void end_replacements(error_code ec, std::uint64_t up_to);
     void fail_everything();
     void finish_stop();
     void run_off_executor(std::function<void()> job);
@@ -104,6 +107,7 @@ private:
     void begin_compiles();
     void end_side_calls(error_code ec);
     void take_side_calls(pending_list& out) noexcept;
+    bool may_run_again(const request& r, const error_code& ec) const noexcept;
     void complete(request& r, error_code ec) noexcept;
     latency_histogram& latency_of(const op_info& info);
     bool has_work() const noexcept { return !admission_.empty() || !compiling_.empty(); }
@@ -136,6 +140,7 @@ private:
     id_set cancellable_;
     pending_list starting_;
     pending_list stopping_;
+    pending_list replacing_;
     pending_list asking_;
     pending_list pinning_;
     std::vector<compile_call*> compiling_;
@@ -148,6 +153,8 @@ private:
     clock::time_point timer_at_ = clock::time_point::max();
     std::uint64_t epoch_ = 0;
     std::uint64_t arrivals_ = 0;
+    /// The last request that came before the making of the latest context began.
+    std::uint64_t created_after_ = 0;
     boost::circular_buffer<std::shared_ptr<release_node>> releases_{16};
     std::minstd_rand random_;
 

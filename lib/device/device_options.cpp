@@ -2,11 +2,17 @@
 #include <coaccel/device/device_state.hpp>
 
 namespace coaccel {
+namespace {
+
+constexpr int most_standbys = 4;
+
+} // namespace
 
 error_code device_options::check() const noexcept
 {
     const bool fits = kind <= device_kind::cuda && ordinal >= 0 && queue.max_in_flight > 0 && queue.max_queued > 0 &&
-                      queue.max_bytes_in_flight > 0;
+                      queue.max_bytes_in_flight > 0 && isolation <= coaccel::isolation::worker && standby >= 0 &&
+                      standby <= most_standbys;
     if (!fits)
         return errc::invalid_option;
     if (auto ec = context.check())
@@ -14,6 +20,8 @@ error_code device_options::check() const noexcept
     if (auto ec = restart.validate())
         return ec;
     if (auto ec = cuda.check())
+        return ec;
+    if (auto ec = worker.check())
         return ec;
     return host.check();
 }

@@ -6,7 +6,13 @@ lifecycle::step lifecycle::start() noexcept
 {
     if (phase_ != phase::unborn || stopping_)
         return {};
+    return create();
+}
+
+lifecycle::step lifecycle::create() noexcept
+{
     phase_ = phase::creating;
+    replace_ = false;
     return {command::create};
 }
 
@@ -31,7 +37,13 @@ lifecycle::step lifecycle::lost(const error_code& why, time_point now, double ra
 lifecycle::step lifecycle::lost_for_good(const error_code& why) noexcept
 {
     reason_ = why;
+    return fail();
+}
+
+lifecycle::step lifecycle::fail() noexcept
+{
     phase_ = phase::failed;
+    replace_ = false;
     return {command::fail};
 }
 
@@ -47,22 +59,43 @@ lifecycle::step lifecycle::decide(const error_code& why, time_point now, double 
         phase_ = phase::waiting;
         return {command::wait, now + decision.delay};
     }
-    phase_ = phase::failed;
-    return {command::fail};
+    return fail();
 }
 
 lifecycle::step lifecycle::due() noexcept
 {
     if (phase_ != phase::waiting)
         return {};
-    phase_ = phase::creating;
-    return {command::create};
+    return create();
+}
+
+void lifecycle::replace() noexcept
+{
+    replace_ = !stopping_ && phase_ != phase::failed;
+}
+
+lifecycle::step lifecycle::advance_replace(bool busy) noexcept
+{
+    // A context that is about to be lost is replaced as a lost one.
+    if (!replace_ || phase_ != phase::running || busy || suspect_)
+        return {};
+    phase_ = phase::retiring;
+    return {command::close};
+}
+
+lifecycle::step lifecycle::gone(bool has_work) noexcept
+{
+    if (phase_ == phase::retiring && (has_work || !stopping_))
+        return create();
+    phase_ = phase::stopped;
+    return {command::finish};
 }
 
 void lifecycle::stop(bool abandon) noexcept
 {
     stopping_ = true;
     abandon_ |= abandon;
+    replace_ = false;
 }
 
 lifecycle::step lifecycle::advance_stop(bool has_work) noexcept
@@ -83,6 +116,7 @@ lifecycle::step lifecycle::advance_stop(bool has_work) noexcept
         phase_ = phase::stopped;
         return {command::finish};
     case phase::creating:
+    case phase::retiring:
     case phase::closing:
     case phase::stopped: break;
     }
@@ -97,7 +131,10 @@ device_state lifecycle::state() const noexcept
         return device_state::stopping;
     switch (phase_) {
     case phase::failed: return device_state::failed;
-    case phase::running: return suspect_ ? device_state::suspect : device_state::ready;
+    case phase::running:
+        if (suspect_)
+            return device_state::suspect;
+        return replace_ ? device_state::rebuilding : device_state::ready;
     default: return born_ ? device_state::rebuilding : device_state::starting;
     }
 }

@@ -43,6 +43,13 @@ public:
     step lost(const error_code& why, time_point now, double random);
     step due() noexcept;
 
+    /// A context made from now on is wanted in place of the one there is.
+    void replace() noexcept;
+    /// What replacing wants next. `busy`: something is in flight.
+    step advance_replace(bool busy) noexcept;
+    /// The context that was to be closed is gone.
+    step gone(bool has_work) noexcept;
+
     /// No new work. With `abandon`, what there is ends with the context.
     void stop(bool abandon) noexcept;
     /// What stopping wants next.
@@ -54,16 +61,21 @@ public:
     bool stopping() const noexcept { return stopping_; }
     bool failed() const noexcept { return phase_ == phase::failed; }
     bool running() const noexcept { return phase_ == phase::running; }
+    /// Whether the context may be given work.
+    bool open() const noexcept { return running() && !replace_; }
 
 private:
-    enum class phase : std::uint8_t { unborn, creating, waiting, running, failed, closing, stopped };
+    enum class phase : std::uint8_t { unborn, creating, waiting, running, retiring, failed, closing, stopped };
 
+    step create() noexcept;
+    step fail() noexcept;
     step decide(const error_code& why, time_point now, double random);
 
     restart_budget budget_;
     phase phase_ = phase::unborn;
     bool born_ = false;
     bool suspect_ = false;
+    bool replace_ = false;
     bool stopping_ = false;
     bool abandon_ = false;
     error_code reason_;

@@ -73,9 +73,11 @@ public:
     result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind = memory_kind::device);
     void release(stream& s, void* memory, std::size_t bytes, memory_kind kind = memory_kind::device) noexcept;
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
+    error_code pin(std::span<std::byte>) noexcept { return {}; }
     memory_info memory() const noexcept;
 
     bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
+    const op_info* describe(std::uint64_t id) const noexcept { return table_.describe(id); }
     result<progress> enqueue(stream& s, bound_op& op);
     error_code finish(bound_op& op) noexcept { return op.status; }
 

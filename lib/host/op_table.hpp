@@ -17,24 +17,31 @@ public:
     kernel find(std::uint64_t id) const noexcept
     {
         const auto found = kernels_.find(id);
-        return found == kernels_.end() ? nullptr : found->second;
+        return found == kernels_.end() ? nullptr : found->second.run;
+    }
+
+    const op_info* describe(std::uint64_t id) const noexcept
+    {
+        const auto found = kernels_.find(id);
+        return found == kernels_.end() ? nullptr : found->second.info;
     }
 
     /// Run is `reply run(const Op&, const bound_op&)`.
     template <op Op, auto Run>
     void add()
     {
-        add(info_of<Op>().id, [](bound_op& o) noexcept {
+        kernels_[info_of<Op>().id] = {[](bound_op& o) noexcept {
             guard(o, [&] {
                 if constexpr (std::is_void_v<typename Op::reply>)
                     Run(o.as<Op>(), o);
                 else
                     *static_cast<typename Op::reply*>(o.reply) = Run(o.as<Op>(), o);
             });
-        });
+        }, &info_of<Op>()};
     }
 
-    void add(std::uint64_t id, kernel k) { kernels_.emplace(id, k); }
+    /// For ops whose description differs from call to call.
+    void add(std::uint64_t id, kernel k) { kernels_[id] = {k, nullptr}; }
 
 private:
     template <class F>
@@ -49,7 +56,12 @@ private:
         }
     }
 
-    boost::unordered_flat_map<std::uint64_t, kernel> kernels_;
+    struct entry {
+        kernel run = nullptr;
+        const op_info* info = nullptr;
+    };
+
+    boost::unordered_flat_map<std::uint64_t, entry> kernels_;
 };
 
 void add_memory_ops(op_table& table);

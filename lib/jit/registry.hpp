@@ -8,7 +8,7 @@ namespace coaccel::jit {
 // Ops are plain data, so they name kernels and host functions by number. These are the numbers of the process.
 
 /// Gives the image its id, by which it is found for as long as it lives.
-std::shared_ptr<const image> register_image(std::shared_ptr<image> made);
+COACCEL_DECL std::shared_ptr<const image> register_image(std::shared_ptr<image> made);
 
 /// Null for an image that never was or is gone.
 COACCEL_DECL std::shared_ptr<const image> find_image(std::uint64_t id) noexcept;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,8 @@ struct hardware_info {
     /// Major times ten plus minor; zero where there is no such thing.
     int compute_capability = 0;
     int multiprocessors = 0;
+    /// The worker process it is used from; zero: this process.
+    int process = 0;
 };
 
 /// A function a backend calls once, from any thread. It must not block, lock or call the backend.
@@ -111,11 +114,13 @@ concept backend_has_memory = requires(B& b, const B& cb, typename B::stream& s, 
     { b.allocate(s, n, k) } -> std::same_as<result<void*>>;
     { b.release(s, p, n, k) } noexcept -> std::same_as<void>;
     { b.pinned() } -> std::same_as<std::shared_ptr<pinned_memory>>;
+    { b.pin(std::span<std::byte>()) } -> std::same_as<error_code>;
     { cb.memory() } noexcept -> std::same_as<memory_info>;
 };
 
 template <class B>
 concept backend_has_ops = requires(B& b, const B& cb, typename B::stream& s, bound_op& op, const op_info& i) {
+    { cb.describe(std::uint64_t()) } noexcept -> std::same_as<const op_info*>;
     { cb.supports(i) } noexcept -> std::same_as<bool>;
     { b.enqueue(s, op) } -> std::same_as<result<progress>>;
     { b.finish(op) } noexcept -> std::same_as<error_code>;
@@ -144,6 +149,8 @@ concept backend_has_faults = requires(B& b, const error_code& ec) {
 /// - `allocate` and `release` take effect in the stream's order. All allocations are on one stream that has no other
 ///   work; memory released there is not used by anybody any more. Out of memory is an answer only after a
 ///   trim and a second try. Null means "not yet".
+/// - `pin` makes memory of the caller's, which outlives the backend, as good as its own pinned memory.
+/// - `describe` knows every op that is supported by its number, but those whose description differs from call to call.
 /// - `enqueue` starts an op and returns. `passed`: all of the op is on the stream. `pending`: not yet; nothing else may
 /// be
 ///   put on that stream until `enqueue` has been called again for the same op and no longer says so.

@@ -84,6 +84,22 @@ enum class errc {
     argument_mismatch,
     /// A grid, block or amount of shared memory is beyond what the device can launch.
     invalid_launch,
+    /// The op needs code or memory of this process, which a worker process does not have.
+    not_isolatable,
+    /// The worker program was not found or cannot be run.
+    worker_missing,
+    /// The worker program is of another version or build.
+    worker_mismatch,
+    /// The worker process ended by itself.
+    worker_exited,
+    /// The worker process was ended by a signal.
+    worker_killed,
+    /// The worker process gave no sign of life for too long, and was ended.
+    worker_hung,
+    /// The worker process did not become ready in time, and was ended.
+    worker_late,
+    /// What the worker process wrote to the shared memory makes no sense; it was ended.
+    worker_corrupted,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.

@@ -16,6 +16,15 @@ enum class when_full : std::uint8_t {
     fail,
 };
 
+/// What becomes of an op that was outstanding when its context died.
+enum class retry : std::uint8_t {
+    /// It completes with errc::context_lost.
+    never,
+    /// Running it twice does no harm: the device runs it again on its next context when nothing that it names died
+    /// with the last one, as with an upload. Its deadline stays what it was.
+    idempotent,
+};
+
 /// How one op is to be run. The defaults suit most.
 struct exec_options {
     using clock = std::chrono::steady_clock;
@@ -29,6 +38,7 @@ struct exec_options {
     /// A lane of the caller's choice, from 0 to 3; these are apart from the lanes of the policy.
     int lane = any_lane;
     coaccel::when_full when_full = when_full::wait;
+    coaccel::retry retry = retry::never;
 };
 
 /// exec_options with a deadline this far from now; no deadline when that is beyond what the clock can count.

@@ -43,10 +43,11 @@ private:
 template <element T, class Fill>
 class buffer_request : public request {
 public:
-    buffer_request(const core_ptr& core, std::size_t count, const Fill& fill, std::size_t steps, std::uint64_t moved)
+    buffer_request(const core_ptr& core, std::size_t count, const Fill& fill, std::size_t steps,
+                   const exec_options& how)
         : lease_(core), allocate_{.count = count, .type = dtype_v<T>}, fill_(fill)
     {
-        bytes = moved;
+        options = how;
         bound_[0] = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.made};
         bound_[1] = {.info = &info_of<Fill>(), .op = &fill_};
         ops = std::span(bound_).first(steps);
@@ -73,8 +74,8 @@ private:
 template <element T>
 class alloc_request : public buffer_request<T, memory::fill<T>> {
 public:
-    alloc_request(const core_ptr& core, std::size_t count, bool zeroed)
-        : buffer_request<T, memory::fill<T>>(core, count, memory::fill<T>{}, zeroed ? 2 : 1, 0)
+    alloc_request(const core_ptr& core, std::size_t count, bool zeroed, const exec_options& how)
+        : buffer_request<T, memory::fill<T>>(core, count, memory::fill<T>{}, zeroed ? 2 : 1, how)
     {}
 
 protected:
@@ -109,10 +110,12 @@ private:
 template <element T>
 class upload_request : public buffer_request<T, write_op<T>> {
 public:
-    upload_request(const core_ptr& core, std::span<const T> data)
+    upload_request(const core_ptr& core, std::span<const T> data, const exec_options& how)
         : buffer_request<T, write_op<T>>(core, data.size(), write_op<T>{.src = data.data(), .count = data.size()}, 2,
-                                         data.size_bytes())
-    {}
+                                         how)
+    {
+        this->bytes = data.size_bytes();
+    }
 
 protected:
     ~upload_request() = default;

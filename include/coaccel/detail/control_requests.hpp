@@ -82,6 +82,24 @@ protected:
     ~shutdown_call() = default;
 };
 
+class replace_call : public request {
+public:
+    replace_call() noexcept : request(request_kind::replace) {}
+
+protected:
+    ~replace_call() = default;
+};
+
+class replace_request : public replace_call {
+public:
+    explicit replace_request(const core_ptr&) noexcept {}
+
+    auto take() { return std::tuple(ec); }
+
+protected:
+    ~replace_request() = default;
+};
+
 class shutdown_request : public shutdown_call {
 public:
     shutdown_request(const core_ptr&, coaccel::shutdown how) noexcept : shutdown_call(how) {}

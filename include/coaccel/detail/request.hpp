@@ -17,7 +17,7 @@ namespace coaccel::detail {
 using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
 
 /// What a caller wants of a device.
-enum class request_kind : std::uint8_t { exec, start, stats, shutdown, pinned, compile };
+enum class request_kind : std::uint8_t { exec, start, stats, shutdown, replace, pinned, compile };
 
 /// A pending call of a device: its ops and options, without the type of its handler.
 ///
@@ -27,7 +27,8 @@ class request : public inbox_node, public pending {
 public:
     explicit request(request_kind k = request_kind::exec) noexcept : inbox_node(inbox_node::kind::request), call(k) {}
 
-    /// Called before op i is bound, so that it can name what an earlier op of the request made.
+    /// Called before op i is bound, so that it can name what an earlier op of the request made. Called again when the
+    /// request is run again.
     virtual void prepare(std::size_t) noexcept {}
 
     const request_kind call;
@@ -40,6 +41,7 @@ public:
 
     // Kept by the device and its context while the request is theirs.
     set_hook by_deadline;
+    set_hook by_sequence;
     set_hook by_id;
     std::chrono::steady_clock::time_point arrived{};
     std::chrono::steady_clock::time_point launched{};

@@ -22,6 +22,14 @@
 
 namespace coaccel {
 
+/// Elements that lie side by side in host memory.
+template <class Range>
+concept element_range = std::ranges::contiguous_range<Range> && element<std::ranges::range_value_t<Range>>;
+
+/// How an upload of a range completes.
+template <element_range Range>
+using upload_signature = void(error_code, buffer<std::ranges::range_value_t<Range>>);
+
 /// What new memory holds.
 enum class init : std::uint8_t { none, zero };
 
@@ -126,10 +134,24 @@ public:
     /// Completion signature: void(error_code, buffer<T>).
     /// Errors: errc::invalid_argument for no elements, errc::size_overflow, errc::out_of_memory.
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_alloc(std::size_t count, init content, Token&& token = {}) const
+    auto async_alloc(std::size_t count, init content, const exec_options& how, Token&& token = {}) const
     {
         return asio::async_initiate<Token, void(error_code, buffer<T>)>(
-            detail::initiate_request<detail::alloc_request<T>>{core()}, token, count, content == init::zero);
+            detail::initiate_request<detail::alloc_request<T>>{core()}, token, count, content == init::zero, how);
+    }
+
+    /// \copydoc async_alloc
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_alloc(std::size_t count, const exec_options& how, Token&& token = {}) const
+    {
+        return async_alloc<T>(count, init::none, how, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_alloc
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_alloc(std::size_t count, init content, Token&& token = {}) const
+    {
+        return async_alloc<T>(count, content, exec_options{}, static_cast<Token&&>(token));
     }
 
     /// \copydoc async_alloc
@@ -179,19 +201,32 @@ public:
     /// Completion signature: void(error_code, buffer<T>).
     /// Lifetimes: `data` stays valid until completion.
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_upload(std::span<const T> data, Token&& token = {}) const
+    auto async_upload(std::span<const T> data, const exec_options& how, Token&& token = {}) const
     {
         return asio::async_initiate<Token, void(error_code, buffer<T>)>(
-            detail::initiate_request<detail::upload_request<T>>{core()}, token, data);
+            detail::initiate_request<detail::upload_request<T>>{core()}, token, data, how);
     }
 
     /// \copydoc async_upload
-    template <std::ranges::contiguous_range Range, class Token = default_token>
-        requires element<std::ranges::range_value_t<Range>>
-    auto async_upload(const Range& data, Token&& token = {}) const
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_upload(std::span<const T> data, Token&& token = {}) const
+    {
+        return async_upload<T>(data, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_upload
+    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
+    auto async_upload(const Range& data, const exec_options& how, Token&& token = {}) const
     {
         using value = std::ranges::range_value_t<Range>;
-        return async_upload<value>(std::span<const value>(data), static_cast<Token&&>(token));
+        return async_upload<value>(std::span<const value>(data), how, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_upload
+    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
+    auto async_upload(const Range& data, Token&& token = {}) const
+    {
+        return async_upload(data, exec_options{}, static_cast<Token&&>(token));
     }
 
     /// Copies device memory into a new vector.
@@ -257,6 +292,23 @@ public:
     {
         return asio::async_initiate<Token, void(error_code, device_stats)>(
             detail::initiate_request<detail::stats_request>{core()}, token);
+    }
+
+    /// Moves the device to a fresh context on purpose, without failing anything that can wait.
+    ///
+    /// Nothing further is started until then; what was started runs to its end. Refs of the old context are
+    /// errc::stale_ref afterwards, as after a fault. It does not count against the restart budget.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: a context made after the call is in place. Several calls may share one.
+    /// Cancellation: completes at once; the replacement goes on.
+    /// Errors: what the backend said when it could not make a context; the restart policy then goes on as after any
+    /// failed start. errc::device_stopped, errc::device_failed.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_replace(Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_request<detail::replace_request>{core()},
+                                                             token);
     }
 
     /// Stops the device. Ops that come later complete with errc::device_stopped.

@@ -5,6 +5,7 @@
 #include <coaccel/core/context_options.hpp>
 #include <coaccel/cuda/cuda_options.hpp>
 #include <coaccel/host/host_options.hpp>
+#include <coaccel/worker/worker_options.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -20,6 +21,14 @@ enum class device_kind : std::uint8_t {
     host,
     /// An NVIDIA GPU.
     cuda,
+};
+
+/// Where the context of a device lives.
+enum class isolation : std::uint8_t {
+    /// In this process. A GPU that faults is lost to it for good.
+    in_process,
+    /// In a process of its own, which is replaced when it faults, hangs or dies.
+    worker,
 };
 
 /// How much work a device takes on.
@@ -42,6 +51,10 @@ struct device_options {
     restart_policy restart{.initial_backoff = std::chrono::milliseconds(10)};
     host_options host{};
     cuda_options cuda{};
+    coaccel::isolation isolation = isolation::in_process;
+    /// Worker processes kept ready to take over, each with its context made; from 0 to 4.
+    int standby = 0;
+    worker_options worker{};
 
     /// errc::invalid_option when something is out of range.
     COACCEL_DECL error_code check() const noexcept;

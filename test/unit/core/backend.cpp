@@ -32,8 +32,10 @@ struct least {
     result<void*> allocate(stream&, std::size_t, memory_kind) { return nullptr; }
     void release(stream&, void*, std::size_t, memory_kind) noexcept {}
     std::shared_ptr<detail::pinned_memory> pinned() { return nullptr; }
+    error_code pin(std::span<std::byte>) { return {}; }
     memory_info memory() const noexcept { return {}; }
     bool supports(const op_info&) const noexcept { return false; }
+    const op_info* describe(std::uint64_t) const noexcept { return nullptr; }
     result<progress> enqueue(stream&, bound_op&) { return progress::passed; }
     error_code finish(bound_op&) noexcept { return {}; }
     error_code status() noexcept { return {}; }

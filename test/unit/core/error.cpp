@@ -50,12 +50,20 @@ constexpr row rows[] = {
     {errc::compile_failed, fault::caller},
     {errc::argument_mismatch, fault::caller},
     {errc::invalid_launch, fault::caller},
+    {errc::not_isolatable, fault::caller},
+    {errc::worker_missing, fault::device_lost},
+    {errc::worker_mismatch, fault::device_lost},
+    {errc::worker_exited, fault::context_lost},
+    {errc::worker_killed, fault::context_lost},
+    {errc::worker_hung, fault::context_lost},
+    {errc::worker_late, fault::context_lost},
+    {errc::worker_corrupted, fault::context_lost},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::invalid_launch);
+constexpr int last = static_cast<int>(errc::worker_corrupted);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace

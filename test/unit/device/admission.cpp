@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <vector>
 
 namespace {
 
@@ -141,6 +142,78 @@ TEST_CASE("a request taken out leaves no trace")
     CHECK(f.gate.next() == &a);
     CHECK(f.gate.next() == &c);
     CHECK(f.gate.next() == nullptr);
+}
+
+TEST_CASE("requests put back go in the order in which they came, before those that were never started")
+{
+    fixture f({.max_in_flight = 3, .max_bytes_in_flight = 100, .max_queued = 4});
+    std::vector<plain*> all;
+    for (std::uint64_t i = 1; i <= 4; ++i) {
+        all.push_back(&f.queued(10));
+        all.back()->sequence = i;
+    }
+    for (int i = 0; i < 3; ++i)
+        CHECK(f.gate.next() == all[static_cast<std::size_t>(i)]);
+    for (const std::size_t i : {std::size_t(1), std::size_t(2), std::size_t(0)}) {
+        f.gate.finished(*all[i]);
+        f.gate.put_back(*all[i]);
+        CHECK(all[i]->queued);
+    }
+    CHECK(f.gate.in_flight() == 0);
+    CHECK(f.gate.queued() == 4);
+    CHECK(f.gate.offer(f.make(), true, f.now) == errc::queue_full);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(f.gate.next() == all[static_cast<std::size_t>(i)]);
+        CHECK_FALSE(all[static_cast<std::size_t>(i)]->queued);
+    }
+    f.gate.finished(*all[0]);
+    CHECK(f.gate.next() == all[3]);
+    for (const std::size_t i : {std::size_t(1), std::size_t(2), std::size_t(3)})
+        f.gate.finished(*all[i]);
+    CHECK(f.gate.empty());
+}
+
+TEST_CASE("a request put back is no longer waiting when it is taken out or its deadline passes")
+{
+    fixture f;
+    auto& a = f.queued();
+    auto& b = f.make();
+    b.sequence = 1;
+    b.options.deadline = f.now + 1s;
+    REQUIRE_FALSE(f.gate.offer(b, true, f.now));
+    for (plain* r : {&a, &b}) {
+        REQUIRE(f.gate.next() == r);
+        f.gate.finished(*r);
+    }
+    f.gate.put_back(b);
+    f.gate.put_back(a);
+    CHECK(f.gate.first_deadline() == f.now + 1s);
+    CHECK(f.gate.expired(f.now + 1s) == &b);
+    CHECK(f.gate.front() == &a);
+    f.gate.remove(a);
+    CHECK_FALSE(a.queued);
+    CHECK(f.gate.empty());
+}
+
+TEST_CASE("what is still there is destroyed once")
+{
+    struct counted final : detail::request {
+        void post() override {}
+        void destroy() noexcept override { ++destroyed; }
+        int destroyed = 0;
+    };
+    counted a;
+    counted b;
+    {
+        admission gate({});
+        REQUIRE_FALSE(gate.offer(a, true, {}));
+        REQUIRE(gate.next() == &a);
+        gate.finished(a);
+        gate.put_back(a);
+        REQUIRE_FALSE(gate.offer(b, true, {}));
+    }
+    CHECK(a.destroyed == 1);
+    CHECK(b.destroyed == 1);
 }
 
 TEST_SUITE_END();

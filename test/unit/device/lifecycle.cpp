@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <utility>
 
 namespace {
 
@@ -198,6 +199,321 @@ TEST_CASE("a device can be stopped in every phase")
         CHECK(m.advance_stop(false).what == command::finish);
         CHECK(m.state() == device_state::stopped);
     }
+}
+
+TEST_CASE("a context that was lost on its way can be followed by another where it had a process of its own")
+{
+    machine m;
+    m.start();
+    CHECK(m.lost(dead, m.t, 0).what == command::wait);
+    CHECK(m.state() == device_state::starting);
+    CHECK(m.due().what == command::create);
+    m.created();
+    CHECK(m.state() == device_state::ready);
+    machine n;
+    n.start();
+    CHECK(n.create_failed(dead, n.t, 0).what == command::fail);
+}
+
+TEST_CASE("a replacement waits for what is in flight, ends the context, then makes another")
+{
+    machine m;
+    m.to_ready();
+    CHECK(m.open());
+    CHECK(m.advance_replace(false).what == command::none);
+    m.replace();
+    CHECK_FALSE(m.open());
+    CHECK(m.running());
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK(m.advance_replace(true).what == command::none);
+    CHECK(m.advance_replace(false).what == command::close);
+    CHECK(m.advance_replace(false).what == command::none);
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK(m.gone(true).what == command::create);
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK_FALSE(m.open());
+    m.created();
+    CHECK(m.state() == device_state::ready);
+    CHECK(m.open());
+    CHECK(m.advance_replace(false).what == command::none);
+    CHECK_FALSE(m.reason());
+}
+
+TEST_CASE("replacements do not count as restarts")
+{
+    machine m;
+    m.to_ready();
+    for (int i = 0; i < 10; ++i) {
+        m.replace();
+        REQUIRE(m.advance_replace(false).what == command::close);
+        REQUIRE(m.gone(false).what == command::create);
+        m.created();
+    }
+    for (int i = 0; i < 2; ++i) {
+        CHECK(m.lost(dead, m.t, 0).what == command::wait);
+        m.due();
+        m.created();
+    }
+    CHECK(m.lost(dead, m.t, 0).what == command::fail);
+}
+
+TEST_CASE("a replacement wanted before a context is begun to be made is served by it")
+{
+    machine m;
+    m.to_ready();
+    SUBCASE("while the last one is being ended")
+    {
+        m.replace();
+        m.advance_replace(false);
+        m.replace();
+        m.gone(false);
+    }
+    SUBCASE("while it waits to try again")
+    {
+        m.lost(dead, m.t, 0);
+        m.replace();
+        m.due();
+    }
+    SUBCASE("when the fault comes first")
+    {
+        m.replace();
+        m.condemned();
+        CHECK(m.state() == device_state::suspect);
+        CHECK(m.advance_replace(false).what == command::none);
+        m.lost(dead, m.t, 0);
+        m.due();
+    }
+    m.created();
+    CHECK(m.open());
+    CHECK(m.advance_replace(false).what == command::none);
+}
+
+TEST_CASE("a replacement wanted while a context is being made takes one more")
+{
+    machine m;
+    m.start();
+    m.replace();
+    m.created();
+    CHECK_FALSE(m.open());
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK(m.advance_replace(false).what == command::close);
+}
+
+TEST_CASE("a replacement whose context is refused goes on under the policy")
+{
+    machine m;
+    m.to_ready();
+    m.replace();
+    m.advance_replace(false);
+    m.gone(false);
+    CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
+    CHECK(m.reason() == refused);
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK(m.due().what == command::create);
+    CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
+    m.due();
+    CHECK(m.create_failed(refused, m.t, 0).what == command::fail);
+    m.replace();
+    CHECK(m.state() == device_state::failed);
+    CHECK(m.advance_replace(false).what == command::none);
+}
+
+TEST_CASE("stopping takes back a replacement that was not begun, and cuts short one that was")
+{
+    machine m;
+    m.to_ready();
+    m.replace();
+    SUBCASE("not begun")
+    {
+        m.stop(false);
+        CHECK(m.open());
+        CHECK(m.advance_replace(false).what == command::none);
+        m.replace();
+        CHECK(m.open());
+        CHECK(m.advance_stop(false).what == command::close);
+        CHECK(m.gone(false).what == command::finish);
+    }
+    SUBCASE("begun, without work")
+    {
+        m.advance_replace(false);
+        m.stop(false);
+        CHECK(m.state() == device_state::stopping);
+        CHECK(m.advance_stop(false).what == command::none);
+        CHECK(m.gone(false).what == command::finish);
+        CHECK(m.state() == device_state::stopped);
+    }
+    SUBCASE("begun, with work that only the next context can do")
+    {
+        m.advance_replace(false);
+        m.stop(false);
+        CHECK(m.advance_stop(true).what == command::none);
+        CHECK(m.gone(true).what == command::create);
+        m.created();
+        CHECK(m.open());
+        CHECK(m.advance_stop(true).what == command::none);
+        CHECK(m.advance_stop(false).what == command::close);
+    }
+}
+
+/// A device and all that can happen to it, up to a number of events.
+struct world {
+    enum class event : std::uint8_t {
+        replace,
+        condemned,
+        lost,
+        idle_turn,
+        busy_turn,
+        gone,
+        created,
+        refused,
+        due,
+        stop,
+        abandon,
+        count
+    };
+
+    void obey(lifecycle::step s)
+    {
+        switch (s.what) {
+        case command::none: return;
+        case command::create:
+            REQUIRE_FALSE((context || making || ending || finished));
+            making = true;
+            wanted = false;
+            return;
+        case command::wait: waiting = true; return;
+        case command::fail: return;
+        case command::close:
+            REQUIRE(context);
+            context = suspect = false;
+            ending = true;
+            return;
+        case command::finish:
+            REQUIRE_FALSE((context || making || ending || finished));
+            finished = true;
+            waiting = false;
+            return;
+        }
+    }
+
+    bool happens(event e)
+    {
+        switch (e) {
+        case event::replace:
+            wanted = !m.stopping() && !m.failed();
+            m.replace();
+            return true;
+        case event::condemned:
+            if (!context || suspect)
+                return false;
+            m.condemned();
+            return suspect = true;
+        case event::lost:
+            if (!context)
+                return false;
+            context = suspect = false;
+            obey(m.lost(dead, m.t, 0));
+            return true;
+        case event::idle_turn:
+        case event::busy_turn:
+            if (!finished) {
+                obey(m.advance_replace(e == event::busy_turn));
+                obey(m.advance_stop(e == event::busy_turn));
+            }
+            return !finished;
+        case event::gone:
+            if (!std::exchange(ending, false))
+                return false;
+            obey(m.gone(false));
+            return true;
+        case event::created:
+            if (!std::exchange(making, false))
+                return false;
+            m.created();
+            return context = true;
+        case event::refused:
+            if (!std::exchange(making, false))
+                return false;
+            obey(m.create_failed(refused, m.t, 0));
+            return true;
+        case event::due:
+            if (!std::exchange(waiting, false))
+                return false;
+            obey(m.due());
+            return true;
+        case event::stop: m.stop(false); return true;
+        case event::abandon: m.stop(true); return true;
+        case event::count: break;
+        }
+        return false;
+    }
+
+    void check() const
+    {
+        wanted_holds();
+        REQUIRE(m.running() == context);
+        REQUIRE((!m.open() || context));
+        REQUIRE((m.state() == device_state::stopped) == finished);
+        if (!finished && m.stopping())
+            REQUIRE(m.state() == device_state::stopping);
+        if (m.state() == device_state::ready)
+            REQUIRE((context && !suspect && m.open()));
+    }
+
+    void wanted_holds() const
+    {
+        if (wanted && !m.stopping() && !m.failed())
+            REQUIRE_FALSE(m.open());
+    }
+
+    /// Whatever came before, good luck from here on leads to rest.
+    void settle() const
+    {
+        world w = *this;
+        for (int i = 0; i < 10; ++i)
+            for (const event e : {event::gone, event::due, event::created, event::idle_turn})
+                if (!(e == event::idle_turn && w.suspect))
+                    w.happens(e);
+                else
+                    w.happens(event::lost);
+        w.check();
+        REQUIRE_FALSE((w.making || w.ending || w.waiting));
+        if (w.m.stopping())
+            REQUIRE(w.finished);
+        else
+            REQUIRE((w.m.failed() || (w.m.open() && !w.wanted)));
+    }
+
+    void explore(int depth) const
+    {
+        check();
+        settle();
+        if (depth == 0)
+            return;
+        for (int e = 0; e < static_cast<int>(event::count); ++e) {
+            world next = *this;
+            if (next.happens(static_cast<event>(e)))
+                next.explore(depth - 1);
+        }
+    }
+
+    machine m;
+    bool context = false;
+    bool making = false;
+    bool ending = false;
+    bool waiting = false;
+    bool suspect = false;
+    bool finished = false;
+    bool wanted = false;
+};
+
+TEST_CASE("no order of events makes two contexts at once, forgets a replacement, or never comes to rest")
+{
+    world w;
+    w.obey(w.m.start());
+    w.explore(5);
+    w.happens(world::event::created);
+    w.explore(5);
 }
 
 TEST_SUITE_END();

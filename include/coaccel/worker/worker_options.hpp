@@ -1,0 +1,39 @@
+#ifndef COACCEL_WORKER_WORKER_OPTIONS_HPP
+#define COACCEL_WORKER_WORKER_OPTIONS_HPP
+
+#include <coaccel/core/error.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace coaccel {
+
+/// How the worker process of a device is run and watched. Texts are read when the device is made.
+struct worker_options {
+    /// The program; null: what the environment variable COACCEL_WORKER names, else the coaccel-worker that belongs to
+    /// this library.
+    const char* program = nullptr;
+    /// A shared object for the worker to load, with functions to be called by name; null: none.
+    const char* module = nullptr;
+    /// Memory shared with the worker: copies go through it, and pinned buffers live in it.
+    std::uint64_t staging_bytes = std::uint64_t(64) << 20;
+    /// How long a worker may take to become ready.
+    std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
+    /// A worker that gives no sign of life for this long is ended. Zero: never.
+    std::chrono::nanoseconds heartbeat = std::chrono::seconds(5);
+    /// How long each side looks for the other's messages before it sleeps. Zero: it sleeps at once.
+    std::chrono::nanoseconds spin = std::chrono::microseconds(50);
+    /// The most bytes of private memory of the worker (RLIMIT_DATA). Zero: no limit of its own.
+    std::uint64_t max_data_bytes = 0;
+    /// Gets each line the worker writes to its standard error, and each word of its supervision, on a thread of
+    /// coaccel's. Null: they go to the standard error of this process.
+    void (*log)(std::string_view line) = nullptr;
+
+    /// errc::invalid_option when something is out of range.
+    COACCEL_DECL error_code check() const noexcept;
+};
+
+} // namespace coaccel
+
+#endif

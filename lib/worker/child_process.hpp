@@ -1,0 +1,80 @@
+#ifndef COACCEL_WORKER_CHILD_PROCESS_HPP
+#define COACCEL_WORKER_CHILD_PROCESS_HPP
+
+#include "worker/unique_fd.hpp"
+
+#include <coaccel/core/result.hpp>
+
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace coaccel::worker {
+
+struct child_setup {
+    std::string program;
+    /// Those after the name of the program.
+    std::vector<std::string> arguments;
+    /// All of it, as NAME=value.
+    std::vector<std::string> environment;
+    /// They become 3, 4, 5, … in the child, which has no others but the standard ones.
+    std::vector<int> descriptors;
+};
+
+/// A process started without a shell, killed and reaped with its owner. Standard input and output are /dev/null.
+///
+/// Thread safety: kill() may be called at any time from any thread, the others by one thread at a time. A child that
+/// this process forks can do nothing to it.
+class COACCEL_DECL child_process {
+public:
+    struct end {
+        bool by_signal;
+        /// The exit status or the signal; -1 when somebody else has reaped the process.
+        int value;
+
+        bool operator==(const end&) const = default;
+    };
+
+    /// What a worker needs from the environment of this process, and no more.
+    static std::vector<std::string> minimal_environment();
+
+    /// errc::worker_missing when the program cannot be run, errc::out_of_memory when memory, descriptors or processes
+    /// are short, errc::start_failed for the rest.
+    static result<child_process> start(const child_setup& setup);
+
+    child_process(child_process&& other) noexcept;
+    child_process& operator=(child_process&& other) noexcept;
+    ~child_process();
+
+    pid_t pid() const noexcept { return pid_; }
+
+    /// Readable once the process has ended.
+    int pidfd() const noexcept { return pidfd_.get(); }
+
+    /// What the process writes to its standard error; the reads do not block.
+    unique_fd take_errors() noexcept { return std::move(errors_); }
+
+    void kill() noexcept;
+
+    /// How it ended, if it has.
+    std::optional<end> ended() noexcept;
+
+    /// Blocks until it has.
+    end wait() noexcept;
+
+private:
+    child_process(pid_t pid, unique_fd pidfd, unique_fd errors) noexcept;
+
+    void look(int options) noexcept;
+    void finish() noexcept;
+
+    pid_t pid_;
+    unique_fd pidfd_;
+    unique_fd errors_;
+    std::optional<end> end_;
+};
+
+} // namespace coaccel::worker
+
+#endif

@@ -1,0 +1,90 @@
+#ifndef COACCEL_WORKER_CODEC_HPP
+#define COACCEL_WORKER_CODEC_HPP
+
+#include <coaccel/core/error.hpp>
+#include <coaccel/core/ref.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace coaccel::worker {
+
+/// Writes a record, field by field.
+class encoder {
+public:
+    void clear() noexcept { out_.clear(); }
+    std::span<const std::byte> record() const noexcept { return out_; }
+
+    template <class T>
+        requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+    void put(T value)
+    {
+        put_bytes({reinterpret_cast<const std::byte*>(&value), sizeof(value)});
+    }
+
+    void put_bytes(std::span<const std::byte> bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+    /// At most 64 KiB of it.
+    void put_text(std::string_view text);
+    void put_ref(const any_ref& ref);
+    void put_error(const error_code& ec);
+
+private:
+    std::vector<std::byte> out_;
+};
+
+/// Reads a record that somebody else wrote: every `get` says whether what it asked for was there and makes sense.
+class decoder {
+public:
+    explicit decoder(std::span<const std::byte> record) noexcept : left_(record) {}
+
+    template <class T>
+        requires std::is_integral_v<T>
+    [[nodiscard]] bool get(T& value) noexcept
+    {
+        static_assert(!std::is_same_v<T, bool>, "not every byte is a bool");
+        std::span<const std::byte> bytes;
+        if (!get_bytes(sizeof(T), bytes))
+            return false;
+        std::memcpy(&value, bytes.data(), sizeof(T));
+        return true;
+    }
+
+    /// An enumeration from `first` to `last`.
+    template <class Enum>
+    [[nodiscard]] bool get(Enum& value, Enum first, Enum last) noexcept
+    {
+        std::underlying_type_t<Enum> number{};
+        if (!get(number) || number < static_cast<std::underlying_type_t<Enum>>(first) ||
+            number > static_cast<std::underlying_type_t<Enum>>(last))
+            return false;
+        value = static_cast<Enum>(number);
+        return true;
+    }
+
+    [[nodiscard]] bool get_bytes(std::size_t count, std::span<const std::byte>& bytes) noexcept
+    {
+        if (count > left_.size())
+            return false;
+        bytes = left_.first(count);
+        left_ = left_.subspan(count);
+        return true;
+    }
+
+    [[nodiscard]] bool get_text(std::string& text);
+    [[nodiscard]] bool get_ref(any_ref& ref) noexcept;
+    [[nodiscard]] bool get_error(error_code& ec);
+
+    bool at_end() const noexcept { return left_.empty(); }
+
+private:
+    std::span<const std::byte> left_;
+};
+
+} // namespace coaccel::worker
+
+#endif

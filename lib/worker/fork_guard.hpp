@@ -1,0 +1,16 @@
+#ifndef COACCEL_WORKER_FORK_GUARD_HPP
+#define COACCEL_WORKER_FORK_GUARD_HPP
+
+#include <coaccel/core/config.hpp>
+
+namespace coaccel::worker {
+
+/// From the first call on, the children this process forks know that they are such.
+COACCEL_DECL void watch_forks() noexcept;
+
+/// True in a child that was forked without exec after watch_forks(): the workers it knows are its parent's.
+COACCEL_DECL bool forked() noexcept;
+
+} // namespace coaccel::worker
+
+#endif

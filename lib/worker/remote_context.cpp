@@ -1,0 +1,227 @@
+#include "worker/remote_context.hpp"
+
+#include "context/operands.hpp"
+#include "worker/fork_guard.hpp"
+
+#include <coaccel/host/fault_injector.hpp>
+#include <coaccel/ops/jit_launch.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace coaccel::worker {
+
+using detail::clock;
+using detail::request;
+
+namespace {
+
+// What a record has room for, with its head.
+constexpr std::size_t most_ops = 200;
+
+bool is_allocation(const bound_op& op) noexcept
+{
+    return op.info->id == info_of<detail::allocate_op>().id;
+}
+
+} // namespace
+
+remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<bell_watch> watch,
+                               detail::context_events& events, const context_options& options, remote_setup setup)
+    : link_(std::move(link)), watch_(std::move(watch)), events_(events), setup_(std::move(setup)),
+      polled_(options.completion == completion::polled), crew_(setup_.copy_threads)
+{
+    link_->listen(wake_up());
+    setup_.memory->listen(wake_up());
+    out_.put(verb::adopt);
+    out_.put(setup_.identity.device);
+    out_.put(setup_.identity.generation);
+    post(out_.record());
+}
+
+remote_context::~remote_context()
+{
+    setup_.memory->listen({});
+    link_->listen({});
+    watch_->stop();
+    crew_.stop();
+    // The process must be gone before others get the memory it may write to.
+    link_.reset();
+    for (const piece& p : pieces_)
+        setup_.memory->give_back(p.block);
+    for (const flight& f : flights_)
+        if (f.block)
+            setup_.memory->give_back(*f.block);
+}
+
+notification remote_context::wake_up() noexcept
+{
+    return {[](void* events) noexcept { static_cast<detail::context_events*>(events)->wake(); }, &events_};
+}
+
+// --- requests -----------------------------------------------------------------------------------------------------
+
+void remote_context::submit(request& r, clock::time_point now)
+{
+    r.launched = last_moved_ = now;
+    if (forked())
+        condemn(errc::context_lost);
+    if (dying_)
+        return events_.finished(r, errc::context_lost);
+    if (auto ec = refusal(r))
+        return events_.finished(r, ec);
+    if (must_wait(r))
+        held_.push_back({&r, {}});
+    else
+        start(r);
+}
+
+error_code remote_context::refusal(const request& r) const noexcept
+{
+    if (r.ops.size() > most_ops)
+        return errc::invalid_argument;
+    for (const bound_op& o : r.ops) {
+        if (o.info->id == detail::user_op_id)
+            return errc::not_isolatable;
+        if (is_allocation(o)) {
+            if (o.as<detail::allocate_op>().kind == memory_kind::managed)
+                return errc::not_isolatable;
+            continue;
+        }
+        if (o.info->id == jit::launch_op_id && o.as<jit::launch_head>().host != 0)
+            return note_error(errc::not_isolatable, "a kernel that is a function of this process");
+    }
+    return {};
+}
+
+// A copy is told to the worker bit by bit; whatever uses the same buffer comes after all of it.
+bool remote_context::blocked(std::uint32_t slot) const noexcept
+{
+    for (const copy& c : copies_)
+        if (!c.state.all_sent() && !c.allocating && c.what.ref.slot == slot)
+            return true;
+    return std::ranges::any_of(held_, [&](const held& h) { return h.who ? uses(*h.who, slot) : h.released.slot == slot; });
+}
+
+bool remote_context::must_wait(const request& r) const noexcept
+{
+    if (copies_.empty() && held_.empty())
+        return false;
+    for (const bound_op& o : r.ops)
+        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
+            const any_ref& ref = detail::operand_of(o, i);
+            if (ref.device == setup_.identity.device && blocked(ref.slot))
+                return true;
+        }
+    return false;
+}
+
+bool remote_context::uses(const request& r, std::uint32_t slot) const noexcept
+{
+    for (const bound_op& o : r.ops)
+        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
+            const any_ref& ref = detail::operand_of(o, i);
+            if (ref.device == setup_.identity.device && ref.slot == slot)
+                return true;
+        }
+    return false;
+}
+
+void remote_context::start(request& r)
+{
+    if (auto v = view_transfer(r.ops.back()))
+        return start_copy(r, *v);
+    send(r, {.who = &r}, nullptr, 0);
+}
+
+play remote_context::next_play(std::size_t ops) noexcept
+{
+    play chosen = play::none;
+    for (std::size_t i = 0; i < ops && setup_.faults; ++i) {
+        const auto verdict = setup_.faults->next_op();
+        if (verdict == fault_injector::verdict::poison)
+            chosen = play::poison;
+        else if (verdict == fault_injector::verdict::hang && chosen == play::none)
+            chosen = play::hang;
+    }
+    return chosen;
+}
+
+/// All ops of a request in one record; its transfer, if it has one, with memory at this offset.
+void remote_context::send(request& r, flight f, const transfer_view* v, std::uint64_t offset)
+{
+    for (const bound_op& o : r.ops)
+        if (o.info->id == jit::launch_op_id)
+            send_image(o);
+    // One that makes a buffer for a copy only sends as many ops as come before it.
+    const std::size_t count = f.allocation_of ? 1 : r.ops.size();
+    out_.clear();
+    put_submit_head(out_, enlist(f), r.options, next_play(count), static_cast<std::uint8_t>(count));
+    for (std::size_t i = 0; i < count; ++i) {
+        r.prepare(i);
+        bound_op& o = r.ops[i];
+        op_frame frame;
+        if (is_allocation(o)) {
+            const auto& a = o.as<detail::allocate_op>();
+            frame.what = op_kind::allocate;
+            frame.count = a.count;
+            frame.type = a.type;
+            static_cast<detail::allocation*>(o.reply)->ref = {
+                .device = made_here, .slot = static_cast<std::uint32_t>(i), .size = a.count, .type = a.type};
+        } else if (v && i + 1 == count) {
+            frame.what = v->way == transfer_view::direction::to_device ? op_kind::write : op_kind::read;
+            frame.ref = view_transfer(o)->ref;
+            frame.offset = offset;
+            frame.count = v->count;
+        } else {
+            frame.what = o.info->id == jit::launch_op_id ? op_kind::launch : op_kind::plain;
+            frame.id = o.info->id;
+            frame.reply_size = o.info->reply_size;
+            frame.data = {static_cast<const std::byte*>(o.op), o.info->size};
+            frame.operands = frame.what == op_kind::launch ? o.info->operands : std::vector<op_field>();
+        }
+        put_op(out_, frame);
+    }
+    // Nobody shall take the mark for a buffer when the request does not come back.
+    for (std::size_t i = 0; i < count; ++i)
+        if (is_allocation(r.ops[i]))
+            static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
+    post(out_.record());
+}
+
+void remote_context::release(const any_ref& buffer) noexcept
+{
+    if (dying_ || forked() || buffer.device != setup_.identity.device ||
+        buffer.generation != setup_.identity.generation)
+        return;
+    live_buffers_ -= live_buffers_ > 0;
+    if (blocked(buffer.slot))
+        held_.push_back({nullptr, buffer});
+    else
+        send_release(buffer);
+}
+
+void remote_context::send_release(const any_ref& buffer)
+{
+    out_.clear();
+    out_.put(verb::release);
+    out_.put_ref(buffer);
+    post(out_.record());
+}
+
+void remote_context::let_go_of_held()
+{
+    std::deque<held> all;
+    all.swap(held_);
+    // Each may have to wait for those before it.
+    for (const held& h : all) {
+        if (h.who ? must_wait(*h.who) : blocked(h.released.slot))
+            held_.push_back(h);
+        else if (h.who)
+            start(*h.who);
+        else
+            send_release(h.released);
+    }
+}
+
+} // namespace coaccel::worker

@@ -1,0 +1,173 @@
+#ifndef COACCEL_WORKER_REMOTE_CONTEXT_HPP
+#define COACCEL_WORKER_REMOTE_CONTEXT_HPP
+
+#include "context/context.hpp"
+#include "worker/bell_watch.hpp"
+#include "worker/copy_crew.hpp"
+#include "worker/host_transfer.hpp"
+#include "worker/staging.hpp"
+#include "worker/worker_link.hpp"
+
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace coaccel {
+class fault_injector;
+}
+
+namespace coaccel::worker {
+
+struct remote_setup {
+    detail::context_identity identity;
+    std::shared_ptr<staging> memory;
+    /// Of the host backend; null: nothing is played.
+    fault_injector* faults = nullptr;
+    std::chrono::nanoseconds spin{};
+    int copy_threads = 4;
+    /// What else has to go when the device is closed.
+    std::function<void()> on_close;
+};
+
+/// A context in another process: hands requests over, takes the answers, and knows what to tell everybody when the
+/// process is gone.
+class COACCEL_DECL remote_context final : public detail::context {
+public:
+    remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<bell_watch> watch, detail::context_events& events,
+                   const context_options& options, remote_setup setup);
+    ~remote_context() override;
+
+    std::string_view backend_name() const noexcept override { return link_->backend(); }
+    void adopt(detail::context_identity identity) noexcept override { setup_.identity = identity; }
+    error_code pin(std::span<std::byte>) override { return errc::not_isolatable; }
+    const op_info* describe(std::uint64_t) const noexcept override { return nullptr; }
+    bool replaceable() const noexcept override { return true; }
+    void submit(detail::request& r, detail::clock::time_point now) override;
+    void release(const any_ref& buffer) noexcept override;
+    detail::next_turn turn(detail::clock::time_point now) override;
+    void drop(detail::pending_list& out) noexcept override;
+    bool accepting() const noexcept override { return !dying_; }
+    std::size_t live_buffers() const noexcept override { return live_buffers_; }
+    memory_info memory() const noexcept override;
+    hardware_info hardware() const override { return link_->hardware(); }
+    std::shared_ptr<detail::pinned_memory> pinned() const override { return setup_.memory; }
+
+private:
+    struct copy;
+    struct piece;
+
+    /// What a thread of the crew has been busy with.
+    struct crew_token {
+        copy* of_copy = nullptr;
+        piece* of_piece = nullptr;
+    };
+
+    /// A request that moves memory of its caller's.
+    struct copy {
+        detail::request* who = nullptr;
+        transfer_view what;
+        host_transfer state;
+        /// Its buffer is still being made.
+        bool allocating = false;
+        bool has_room = true;
+        crew_token token;
+    };
+
+    struct piece {
+        copy* of = nullptr;
+        host_transfer::piece part;
+        std::uint64_t block = 0;
+        crew_token token;
+        std::list<piece>::iterator self;
+    };
+
+    /// What an answer is for: a whole request, or a piece of a copy.
+    struct flight {
+        detail::request* who = nullptr;
+        copy* allocation_of = nullptr;
+        piece* part = nullptr;
+        std::optional<std::uint64_t> block{};
+        std::optional<transfer_view> small{};
+        std::uint32_t serial = 0;
+        bool into_pinned = false;
+        bool under_way = false;
+    };
+
+    /// What has to wait for copies before it.
+    struct held {
+        detail::request* who = nullptr;
+        any_ref released;
+    };
+
+    error_code refusal(const detail::request& r) const noexcept;
+    bool blocked(std::uint32_t slot) const noexcept;
+    bool must_wait(const detail::request& r) const noexcept;
+    bool uses(const detail::request& r, std::uint32_t slot) const noexcept;
+    void start(detail::request& r);
+    void start_copy(detail::request& r, const transfer_view& v);
+    bool start_small(detail::request& r, const transfer_view& v);
+    void send(detail::request& r, flight f, const transfer_view* v, std::uint64_t offset);
+    void send_release(const any_ref& buffer);
+    void send_piece(piece& p);
+    void send_image(const bound_op& op);
+    void go_on(copy& c);
+    void go_on_with_all();
+    void begin_piece(copy& c, const host_transfer::piece& part, std::uint64_t block);
+    void take_copied();
+    void piece_over(piece& p, const error_code& ec);
+    void finish_if_over(copy& c);
+    void let_go_of_held();
+
+    std::uint64_t enlist(flight f);
+    void post(std::span<const std::byte> record);
+    void flush();
+    bool take_replies();
+    bool on_reply(std::span<const std::byte> record);
+    bool on_ended(decoder& in);
+    bool take_results(decoder& in, detail::request& r, std::size_t ops, bool succeeded);
+    void deliver(const flight& f);
+
+    void condemn(errc why) noexcept;
+    detail::next_turn die();
+    void take_all(const std::function<void(detail::request&)>& function);
+    bool busy() const noexcept { return in_flight_ > 0 || !copies_.empty() || !held_.empty(); }
+    notification wake_up() noexcept;
+    play next_play(std::size_t ops) noexcept;
+
+    std::unique_ptr<worker_link> link_;
+    std::shared_ptr<bell_watch> watch_;
+    detail::context_events& events_;
+    remote_setup setup_;
+    bool polled_ = false;
+
+    encoder out_;
+    std::vector<std::byte> record_;
+    std::deque<std::vector<std::byte>> waiting_;
+    std::vector<flight> flights_;
+    std::vector<std::uint32_t> free_;
+    std::size_t in_flight_ = 0;
+    std::size_t into_pinned_ = 0;
+    std::list<copy> copies_;
+    std::list<piece> pieces_;
+    std::vector<copy_crew::token> copied_;
+    int copying_ = 0;
+    std::deque<held> held_;
+    boost::unordered_flat_set<std::uint64_t> images_;
+    std::size_t live_buffers_ = 0;
+    detail::clock::time_point last_moved_{};
+    bool dying_ = false;
+    bool dead_ = false;
+    error_code why_;
+
+    // Last, because its jobs use the rest.
+    copy_crew crew_;
+};
+
+} // namespace coaccel::worker
+
+#endif

@@ -1,0 +1,204 @@
+#include "jit/registry.hpp"
+#include "worker/remote_context.hpp"
+
+#include <coaccel/ops/jit_launch.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+// How memory of the callers, and compiled kernels, get to the worker.
+namespace coaccel::worker {
+
+using detail::request;
+using direction = transfer_view::direction;
+
+namespace {
+
+constexpr std::size_t image_part = std::size_t(32) << 10;
+
+} // namespace
+
+void remote_context::start_copy(request& r, const transfer_view& v)
+{
+    // What the worker would refuse anyway needs no memory; it is refused there, with the right error.
+    const bool sound = v.count > 0 && r.ops.back().info->check(r.ops.back().op) == error_code{};
+    const bool allocates = r.ops.size() > 1;
+    if (!sound && !allocates)
+        return events_.finished(r, r.ops.back().info->check(r.ops.back().op));
+    if (v.host)
+        if (const auto offset = setup_.memory->offset_of(v.host, v.bytes())) {
+            const bool into = v.way == direction::to_host;
+            into_pinned_ += into;
+            return send(r, {.who = &r, .into_pinned = into}, &v, *offset);
+        }
+    if (v.bytes() <= host_transfer::small && start_small(r, v))
+        return;
+    copy& c = copies_.emplace_back();
+    c.who = &r;
+    c.what = v;
+    c.state = {v.bytes(), host_transfer::piece_for(v.bytes(), setup_.memory->bytes())};
+    if (allocates) {
+        c.allocating = true;
+        return send(r, {.allocation_of = &c}, nullptr, 0);
+    }
+    if (!v.host) {
+        // Making room for much takes its time.
+        c.has_room = false;
+        c.token.of_copy = &c;
+        ++copying_;
+        crew_.run([&c] { c.what.host = c.what.sink.room(c.what.sink.object, c.what.bytes()); }, &c.token, wake_up());
+        return;
+    }
+    go_on(c);
+}
+
+/// A little is copied here and now, and goes with its request. False when there is no room.
+bool remote_context::start_small(request& r, const transfer_view& v)
+{
+    const auto block = setup_.memory->take(v.bytes());
+    if (!block)
+        return false;
+    if (v.way == direction::to_device)
+        std::memcpy(setup_.memory->at(*block), v.host, v.bytes());
+    send(r, {.who = &r, .block = block, .small = v}, &v, *block);
+    return true;
+}
+
+void remote_context::deliver(const flight& f)
+{
+    if (!f.small || f.small->way != direction::to_host)
+        return;
+    const std::byte* memory = setup_.memory->at(*f.block);
+    const transfer_view& v = *f.small;
+    if (v.host)
+        std::memcpy(v.host, memory, v.bytes());
+    else
+        v.sink.append(v.sink.object, memory, v.bytes());
+}
+
+void remote_context::go_on(copy& c)
+{
+    if (c.allocating || !c.has_room || dying_)
+        return;
+    while (const auto next = c.state.next()) {
+        if (const auto block = setup_.memory->take(next->bytes))
+            begin_piece(c, *next, *block);
+        // Pinned buffers may have left no room for a large piece.
+        else if (!c.state.make_do_with_less())
+            return;
+    }
+}
+
+void remote_context::begin_piece(copy& c, const host_transfer::piece& part, std::uint64_t block)
+{
+    c.state.begun(part);
+    piece& p = pieces_.emplace_back();
+    p.self = std::prev(pieces_.end());
+    p.of = &c;
+    p.part = part;
+    p.block = block;
+    p.token.of_piece = &p;
+    if (c.what.way == direction::to_host)
+        return send_piece(p);
+    ++copying_;
+    crew_.run(
+        [to = setup_.memory->at(block), from = static_cast<std::byte*>(c.what.host) + part.offset, n = part.bytes] {
+            std::memcpy(to, from, n);
+        },
+        &p.token, wake_up());
+}
+
+void remote_context::send_piece(piece& p)
+{
+    const transfer_view& v = p.of->what;
+    const std::uint64_t element = size_of(v.ref.type);
+    op_frame frame;
+    frame.what = v.way == direction::to_device ? op_kind::write : op_kind::read;
+    frame.ref = v.ref;
+    frame.ref.offset += p.part.offset / element;
+    frame.ref.size = p.part.bytes / element;
+    frame.offset = p.block;
+    frame.count = frame.ref.size;
+    out_.clear();
+    put_submit_head(out_, enlist({.part = &p}), p.of->who->options, next_play(p.part.offset == 0 ? 1 : 0), 1);
+    put_op(out_, frame);
+    p.of->state.sent(p.part);
+    post(out_.record());
+}
+
+void remote_context::take_copied()
+{
+    crew_.take_done(copied_);
+    for (void* t : copied_) {
+        --copying_;
+        auto& done = *static_cast<crew_token*>(t);
+        if (done.of_copy) {
+            copy& c = *done.of_copy;
+            c.has_room = true;
+            if (!c.what.host)
+                c.state.fail(errc::out_of_memory);
+            go_on(c);
+            finish_if_over(c);
+            continue;
+        }
+        piece& p = *done.of_piece;
+        if (p.of->what.way == direction::to_device && !p.of->state.error() && !dying_)
+            send_piece(p);
+        else
+            piece_over(p, {});
+    }
+}
+
+void remote_context::piece_over(piece& p, const error_code& ec)
+{
+    copy& c = *p.of;
+    setup_.memory->give_back(p.block);
+    pieces_.erase(p.self);
+    c.state.ended(ec);
+    go_on(c);
+    finish_if_over(c);
+}
+
+void remote_context::finish_if_over(copy& c)
+{
+    // While the context is dying, everybody is told together.
+    if (dying_ || c.allocating || !c.has_room || !c.state.over())
+        return;
+    request& r = *c.who;
+    const error_code ec = c.state.error();
+    copies_.remove_if([&](const copy& other) { return &other == &c; });
+    events_.finished(r, ec);
+}
+
+void remote_context::go_on_with_all()
+{
+    for (auto i = copies_.begin(); i != copies_.end() && !dying_;) {
+        copy& c = *i++;
+        go_on(c);
+        finish_if_over(c);
+    }
+    if (!held_.empty() && !dying_)
+        let_go_of_held();
+}
+
+void remote_context::send_image(const bound_op& op)
+{
+    const auto image = jit::find_image(op.as<jit::launch_head>().kernel);
+    if (!image || !images_.insert(image->id).second)
+        return;
+    const auto code = std::as_bytes(std::span(image->code));
+    for (std::size_t at = 0; at < code.size(); at += image_part) {
+        image_frame f;
+        f.id = image->id;
+        f.name = image->name;
+        f.symbol = image->symbol;
+        f.total = code.size();
+        f.offset = at;
+        f.part = code.subspan(at, std::min(image_part, code.size() - at));
+        out_.clear();
+        put_image(out_, f);
+        post(out_.record());
+    }
+}
+
+} // namespace coaccel::worker

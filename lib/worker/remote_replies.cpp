@@ -1,0 +1,295 @@
+#include "worker/fork_guard.hpp"
+#include "worker/remote_context.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+// What comes back from the worker, and what happens when nothing does any more.
+namespace coaccel::worker {
+
+using detail::clock;
+using detail::next_turn;
+using detail::request;
+
+namespace {
+
+constexpr auto looking_time = std::chrono::microseconds(2);
+
+} // namespace
+
+std::uint64_t remote_context::enlist(flight f)
+{
+    std::uint32_t at = 0;
+    if (free_.empty()) {
+        at = static_cast<std::uint32_t>(flights_.size());
+        flights_.emplace_back();
+    } else {
+        at = free_.back();
+        free_.pop_back();
+    }
+    f.serial = flights_[at].serial + 1;
+    f.under_way = true;
+    flights_[at] = f;
+    ++in_flight_;
+    return std::uint64_t(f.serial) << 32 | at;
+}
+
+void remote_context::post(std::span<const std::byte> record)
+{
+    if (waiting_.empty()) {
+        const written w = link_->requests().write(record);
+        if (w == written::corrupted)
+            condemn(errc::worker_corrupted);
+        if (w == written::yes)
+            link_->wake_worker();
+        if (w != written::full)
+            return;
+    }
+    waiting_.emplace_back(record.begin(), record.end());
+}
+
+void remote_context::flush()
+{
+    bool any = false;
+    for (; !waiting_.empty() && !dying_; waiting_.pop_front()) {
+        const written w = link_->requests().write(waiting_.front());
+        if (w == written::full)
+            break;
+        if (w == written::corrupted)
+            return condemn(errc::worker_corrupted);
+        any = true;
+    }
+    if (any)
+        link_->wake_worker();
+}
+
+next_turn remote_context::turn(clock::time_point now)
+{
+    if (dead_)
+        return {};
+    if (forked())
+        condemn(errc::context_lost);
+    // Looked at first: what the worker said before it ended still counts.
+    const bool over = link_->has_ended();
+    const auto until = now + looking_time;
+    bool moved = false;
+    do {
+        take_copied();
+        moved |= take_replies();
+        flush();
+    } while (!moved && !dying_ && !over && in_flight_ > 0 && setup_.spin.count() > 0 && clock::now() < until);
+    go_on_with_all();
+    if (over && !dying_)
+        condemn({});
+    if (dying_)
+        return die();
+    if (!busy()) {
+        watch_->disarm();
+        return {};
+    }
+    if (moved)
+        last_moved_ = now;
+    if (polled_ || now - last_moved_ < setup_.spin || !waiting_.empty())
+        return {next_turn::kind::again};
+    link_->reply_bell().clear();
+    if (!link_->replies().may_sleep() || link_->has_ended())
+        return {next_turn::kind::again};
+    watch_->arm();
+    return {next_turn::kind::sleep};
+}
+
+bool remote_context::take_replies()
+{
+    bool any = false;
+    while (!dying_) {
+        auto got = link_->replies().read(record_);
+        if (!got) {
+            condemn(errc::worker_corrupted);
+            break;
+        }
+        if (!got.value())
+            break;
+        any = true;
+        if (!on_reply(record_))
+            condemn(errc::worker_corrupted);
+    }
+    if (any)
+        link_->replies().awake();
+    return any;
+}
+
+bool remote_context::on_reply(std::span<const std::byte> record)
+{
+    decoder in(record);
+    verb what{};
+    if (!in.get(what, verb::ended, verb::lost))
+        return false;
+    if (what == verb::ended)
+        return on_ended(in);
+    error_code why;
+    if (!in.get_error(why) || !in.at_end() || !why)
+        return false;
+    link_->log("lost its context: " + why.message());
+    why_ = why;
+    condemn(errc::context_lost);
+    return true;
+}
+
+bool remote_context::on_ended(decoder& in)
+{
+    std::uint64_t id = 0;
+    error_code ec;
+    if (!in.get(id) || !in.get_error(ec))
+        return false;
+    const auto at = static_cast<std::uint32_t>(id);
+    if (at >= flights_.size() || !flights_[at].under_way || flights_[at].serial != id >> 32)
+        return false;
+    const flight f = flights_[at];
+    request* const r = f.who ? f.who : f.allocation_of ? f.allocation_of->who : nullptr;
+    if (r && !take_results(in, *r, f.allocation_of ? 1 : r->ops.size(), !ec))
+        return false;
+    if (!in.at_end())
+        return false;
+    // Only now is it an answer.
+    flights_[at] = {.serial = f.serial};
+    free_.push_back(at);
+    --in_flight_;
+    into_pinned_ -= f.into_pinned;
+    if (f.part) {
+        piece& p = *f.part;
+        copy& c = *p.of;
+        if (!ec && c.what.way == transfer_view::direction::to_host) {
+            ++copying_;
+            crew_.run(
+                [to = static_cast<std::byte*>(c.what.host) + p.part.offset, from = setup_.memory->at(p.block),
+                 n = p.part.bytes] { std::memcpy(to, from, n); },
+                &p.token, wake_up());
+        } else {
+            piece_over(p, ec);
+        }
+        return true;
+    }
+    if (f.allocation_of) {
+        copy& c = *f.allocation_of;
+        c.allocating = false;
+        if (ec) {
+            c.state.fail(ec);
+        } else {
+            c.who->prepare(c.who->ops.size() - 1);
+            c.what.ref = view_transfer(c.who->ops.back())->ref;
+        }
+        go_on(c);
+        finish_if_over(c);
+        return true;
+    }
+    if (!ec)
+        deliver(f);
+    if (f.block)
+        setup_.memory->give_back(*f.block);
+    events_.finished(*f.who, ec);
+    return true;
+}
+
+bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool succeeded)
+{
+    if (!succeeded && in.at_end())
+        return true;
+    for (std::size_t i = 0; i < ops; ++i) {
+        bound_op& o = r.ops[i];
+        if (o.info->id == info_of<detail::allocate_op>().id) {
+            const auto& wanted = o.as<detail::allocate_op>();
+            any_ref made;
+            if (!in.get_ref(made))
+                return false;
+            if (made.device == 0 && !succeeded)
+                continue;
+            if (made.device != setup_.identity.device || made.generation != setup_.identity.generation ||
+                made.offset != 0 || made.size != wanted.count || made.type != wanted.type)
+                return false;
+            *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
+            ++live_buffers_;
+        } else if (succeeded && !view_transfer(o)) {
+            std::span<const std::byte> bytes;
+            if (!in.get_bytes(o.info->reply_size, bytes))
+                return false;
+            if (o.reply && !bytes.empty())
+                std::memcpy(o.reply, bytes.data(), bytes.size());
+        }
+    }
+    return true;
+}
+
+// --- the end ------------------------------------------------------------------------------------------------------
+
+/// No value: the process has ended by itself, and knows why.
+void remote_context::condemn(errc why) noexcept
+{
+    if (std::exchange(dying_, true))
+        return;
+    if (forked()) {
+        why_ = errc::context_lost;
+        return;
+    }
+    if (why != errc{})
+        link_->end(why);
+    if (!why_)
+        why_ = link_->reason();
+}
+
+next_turn remote_context::die()
+{
+    // The dying process may still write to pinned buffers, and our threads to other memory of the callers.
+    const bool writing = into_pinned_ > 0 && !link_->has_ended() && !forked();
+    if (copying_ > 0 || writing)
+        return {next_turn::kind::sleep};
+    dead_ = true;
+    watch_->disarm();
+    take_all([this](request& r) { events_.finished(r, errc::context_lost); });
+    events_.lost(why_);
+    return {};
+}
+
+void remote_context::take_all(const std::function<void(request&)>& function)
+{
+    for (flight& f : flights_)
+        if (f.under_way && f.who)
+            function(*std::exchange(f.who, nullptr));
+    for (copy& c : copies_)
+        function(*c.who);
+    copies_.clear();
+    for (const held& h : held_)
+        if (h.who)
+            function(*h.who);
+    held_.clear();
+    in_flight_ = 0;
+}
+
+void remote_context::drop(detail::pending_list& out) noexcept
+{
+    dying_ = dead_ = true;
+    watch_->stop();
+    crew_.stop();
+    if (!forked()) {
+        link_->end(errc::worker_exited);
+        link_->wait_for_end();
+    }
+    take_all([&](request& r) { out.push_back(r); });
+    if (setup_.on_close)
+        setup_.on_close();
+}
+
+memory_info remote_context::memory() const noexcept
+{
+    const gauges& g = link_->now();
+    memory_info m;
+    m.used = g.used.load(std::memory_order_relaxed);
+    m.free = g.free.load(std::memory_order_relaxed);
+    m.total = g.total.load(std::memory_order_relaxed);
+    m.reserved = g.reserved.load(std::memory_order_relaxed);
+    m.high_water = g.high_water.load(std::memory_order_relaxed);
+    m.pinned_used = setup_.memory->pinned();
+    m.pinned_reserved = setup_.memory->bytes();
+    return m;
+}
+
+} // namespace coaccel::worker

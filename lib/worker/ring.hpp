@@ -1,0 +1,87 @@
+#ifndef COACCEL_WORKER_RING_HPP
+#define COACCEL_WORKER_RING_HPP
+
+#include <coaccel/core/result.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace coaccel::worker {
+
+/// What the two sides of a ring tell each other, in shared memory; zero at the start. Positions count bytes since then.
+/// Each member has a cache line of its own.
+struct ring_control {
+    alignas(64) std::atomic<std::uint64_t> written{0};
+    alignas(64) std::atomic<std::uint64_t> taken{0};
+    alignas(64) std::atomic<std::uint32_t> sleeping{0};
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(ring_control) == 192);
+
+enum class written : std::uint8_t { yes, full, corrupted };
+
+/// The longest record of a ring of `capacity` bytes.
+constexpr std::size_t max_ring_record(std::size_t capacity) noexcept
+{
+    return capacity / 4;
+}
+
+/// The producer's side of a ring of records, for one thread at a time. Believes nothing the reader's process writes.
+class COACCEL_DECL ring_writer {
+public:
+    /// Preconditions: the size of `data` is a power of two, at least 4096, and it is aligned to 8 bytes.
+    ring_writer(ring_control& control, std::span<std::byte> data) noexcept;
+
+    std::size_t max_record() const noexcept { return max_ring_record(data_.size()); }
+
+    /// Copies the record, or leaves the ring as it is. After `corrupted` every write is answered with it.
+    /// Preconditions: 1 to max_record() bytes.
+    [[nodiscard]] written write(std::span<const std::byte> record) noexcept;
+
+    /// After a write: whether the reader sleeps and has to be woken. Answers yes once for each sleep.
+    [[nodiscard]] bool wants_bell() noexcept;
+
+private:
+    ring_control* control_;
+    std::span<std::byte> data_;
+    std::uint64_t written_ = 0;
+    std::uint64_t seen_taken_ = 0;
+    bool corrupted_ = false;
+};
+
+/// The consumer's side, for one thread at a time. Believes nothing the writer's process writes.
+class COACCEL_DECL ring_reader {
+public:
+    /// Preconditions: as for the writer.
+    ring_reader(ring_control& control, std::span<const std::byte> data) noexcept;
+
+    std::size_t max_record() const noexcept { return max_ring_record(data_.size()); }
+
+    /// Copies the next record into `into`, whose capacity is kept; false when there is none.
+    /// errc::worker_corrupted, then and ever after, when what the writer left there is impossible.
+    result<bool> read(std::vector<std::byte>& into);
+
+    /// Says that this side sleeps, so that the writer's next wants_bell() is true. False, and nothing said, when there
+    /// is something to read.
+    [[nodiscard]] bool may_sleep() noexcept;
+
+    /// Takes back what may_sleep() said.
+    void awake() noexcept;
+
+private:
+    error_code condemn(const char* why);
+
+    ring_control* control_;
+    std::span<const std::byte> data_;
+    std::uint64_t taken_ = 0;
+    std::uint64_t seen_written_ = 0;
+    error_code corrupted_;
+};
+
+} // namespace coaccel::worker
+
+#endif

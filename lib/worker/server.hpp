@@ -1,0 +1,76 @@
+#ifndef COACCEL_WORKER_SERVER_HPP
+#define COACCEL_WORKER_SERVER_HPP
+
+#include "context/context.hpp"
+#include "worker/doorbell.hpp"
+#include "worker/remote_request.hpp"
+#include "worker/ring.hpp"
+
+#include <coaccel/host/fault_injector.hpp>
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace coaccel::worker {
+
+/// What the worker process has in common with its parent.
+struct worker_place {
+    control_block& control;
+    std::span<std::byte> request_ring;
+    std::span<std::byte> reply_ring;
+    std::span<std::byte> staging;
+    doorbell& request_bell;
+    doorbell& reply_bell;
+};
+
+/// A worker's life: takes requests from the ring, has a context run them, and answers. On one thread.
+class server final : detail::context_events {
+public:
+    explicit server(const worker_place& place);
+
+    /// Makes the context and serves until it is lost or the parent talks nonsense. The injector plays what the
+    /// requests ask for; it is the one that the context's backend asks.
+    void run(const detail::context_factory& make, fault_injector& faults);
+
+private:
+    // context_events
+    void finished(detail::request& r, error_code ec) noexcept override;
+    void lost(error_code why) noexcept override;
+    void wake() noexcept override { place_.request_bell.ring(); }
+
+    error_code begin(const detail::context_factory& make);
+    void warm_up();
+    bool take_requests();
+    bool obey(std::span<const std::byte> record);
+    bool submit(const submit_frame& frame);
+    void answer(std::uint64_t id, const error_code& ec, const remote_request* with);
+    void send();
+    bool flush();
+    void show_gauges();
+    remote_request& spare();
+
+    worker_place place_;
+    worker_setup setup_;
+    fault_injector* faults_ = nullptr;
+    ring_reader requests_;
+    ring_writer replies_;
+    std::unique_ptr<detail::context> context_;
+    image_shelf images_;
+    submit_frame frame_;
+    std::vector<std::byte> record_;
+    encoder out_;
+    /// Answers for which the ring had no room.
+    std::vector<std::vector<std::byte>> waiting_;
+    std::deque<remote_request> requests_made_;
+    std::vector<remote_request*> spare_;
+    bool unannounced_ = false;
+    bool warming_ = false;
+    bool corrupted_ = false;
+    bool lost_ = false;
+};
+
+} // namespace coaccel::worker
+
+#endif

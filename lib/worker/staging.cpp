@@ -1,0 +1,87 @@
+#include "worker/staging.hpp"
+
+#include <algorithm>
+
+namespace coaccel::worker {
+namespace {
+
+constexpr std::uint64_t least_for_copies = std::uint64_t(512) << 10;
+
+} // namespace
+
+result<std::shared_ptr<staging>> staging::create(std::uint64_t bytes)
+{
+    const std::uint64_t whole = (bytes + range_book::page - 1) / range_book::page * range_book::page;
+    BOOST_OUTCOME_TRY(auto area, shared_area::create(whole, "coaccel-staging"));
+    return std::make_shared<staging>(std::move(area));
+}
+
+staging::staging(shared_area area)
+    : area_(std::move(area)), most_pinned_(bytes() - std::max(bytes() / 8, least_for_copies)), book_(bytes())
+{}
+
+result<void*> staging::try_allocate(std::size_t bytes)
+try {
+    const std::scoped_lock lock(mutex_);
+    if (bytes > most_pinned_)
+        return errc::out_of_memory;
+    if (pinned_ <= most_pinned_ - bytes)
+        if (const auto offset = book_.take(bytes)) {
+            pinned_ += book_.size_at(*offset);
+            return at(*offset);
+        }
+    put_off_ = true;
+    return nullptr;
+} catch (const std::bad_alloc&) {
+    return errc::out_of_memory;
+}
+
+void staging::release(void* memory) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - at(0));
+    pinned_ -= book_.size_at(offset);
+    book_.give_back(offset);
+    // Under the lock, so that nobody is told after `listen` has taken it back.
+    if (std::exchange(put_off_, false) && listener_.function)
+        listener_.function(listener_.argument);
+}
+
+std::optional<std::uint64_t> staging::take(std::uint64_t bytes)
+{
+    const std::scoped_lock lock(mutex_);
+    const auto offset = book_.take(bytes);
+    put_off_ |= !offset;
+    return offset;
+}
+
+void staging::give_back(std::uint64_t offset) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    book_.give_back(offset);
+    if (std::exchange(put_off_, false) && listener_.function)
+        listener_.function(listener_.argument);
+}
+
+std::optional<std::uint64_t> staging::offset_of(const void* memory, std::uint64_t bytes) const noexcept
+{
+    const auto first = reinterpret_cast<std::uintptr_t>(at(0));
+    const auto p = reinterpret_cast<std::uintptr_t>(memory);
+    if (p < first || p - first > this->bytes() || bytes > this->bytes() - (p - first))
+        return std::nullopt;
+    return p - first;
+}
+
+void staging::listen(notification n) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    listener_ = n;
+}
+
+std::uint64_t staging::pinned() const noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    return pinned_;
+}
+
+} // namespace coaccel::worker

@@ -1,0 +1,41 @@
+#ifndef COACCEL_WORKER_UNIQUE_FD_HPP
+#define COACCEL_WORKER_UNIQUE_FD_HPP
+
+#include <unistd.h>
+#include <utility>
+
+namespace coaccel::worker {
+
+/// Owns a descriptor.
+class unique_fd {
+public:
+    unique_fd() noexcept = default;
+    explicit unique_fd(int fd) noexcept : fd_(fd) {}
+    unique_fd(unique_fd&& other) noexcept : fd_(other.release()) {}
+    unique_fd& operator=(unique_fd&& other) noexcept
+    {
+        if (this != &other)
+            reset(other.release());
+        return *this;
+    }
+    ~unique_fd() { reset(); }
+
+    int get() const noexcept { return fd_; }
+    explicit operator bool() const noexcept { return fd_ >= 0; }
+
+    /// The caller has to close it.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
+    void reset(int fd = -1) noexcept
+    {
+        if (const int old = std::exchange(fd_, fd); old >= 0)
+            ::close(old);
+    }
+
+private:
+    int fd_ = -1;
+};
+
+} // namespace coaccel::worker
+
+#endif

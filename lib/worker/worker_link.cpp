@@ -1,0 +1,238 @@
+#include "worker/worker_link.hpp"
+
+#include "worker/fork_guard.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <sys/socket.h>
+
+namespace coaccel::worker {
+namespace {
+
+using clock = ward::clock;
+
+// A worker beats several times in the span after which it is taken for dead.
+constexpr int beats_per_span = 4;
+constexpr auto slowest_beat = std::chrono::milliseconds(500);
+
+std::chrono::nanoseconds beat_of(const link_plan& plan)
+{
+    const auto span = plan.heartbeat / beats_per_span;
+    return plan.heartbeat.count() > 0 ? std::min<std::chrono::nanoseconds>(span, slowest_beat) : slowest_beat;
+}
+
+result<std::array<unique_fd, 2>> make_lifeline()
+{
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        return note_error(errc::out_of_memory, std::string("no socket for a worker: ") + std::strerror(errno));
+    return std::array{unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+} // namespace
+
+result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
+{
+    watch_forks();
+    auto watch = overseer::shared();
+    if (!watch)
+        return note_error(errc::out_of_memory, "no thread to watch over workers");
+    BOOST_OUTCOME_TRY(auto control, shared_area::create(control_bytes, "coaccel-control"));
+    BOOST_OUTCOME_TRY(auto requests, doorbell::create());
+    BOOST_OUTCOME_TRY(auto replies, doorbell::create());
+    BOOST_OUTCOME_TRY(auto lifeline, make_lifeline());
+
+    auto* block = new (control.bytes().data()) control_block;
+    block->magic_number = magic;
+    block->build = build_identity();
+    block->setup = plan.setup;
+    block->setup.beat = beat_of(plan);
+
+    child_setup how;
+    how.program = plan.program;
+    how.environment = child_process::minimal_environment();
+    how.descriptors = {control.fd(), plan.staging_fd, requests.fd(), replies.fd(), lifeline[1].get()};
+    BOOST_OUTCOME_TRY(auto child, child_process::start(how));
+    return std::make_unique<worker_link>(plan, std::move(control), std::move(requests), std::move(replies),
+                                         std::move(lifeline[0]), std::move(child), std::move(watch));
+}
+
+worker_link::worker_link(const link_plan& plan, shared_area control, doorbell requests, doorbell replies,
+                         unique_fd lifeline, child_process child, std::shared_ptr<overseer> watch)
+    : plan_(plan), control_area_(std::move(control)), request_bell_(std::move(requests)),
+      reply_bell_(std::move(replies)), lifeline_(std::move(lifeline)), child_(std::move(child)),
+      errors_(child_.take_errors()), watch_(std::move(watch)),
+      requests_(this->control().requests, control_area_.bytes().subspan(ring_offset, ring_bytes)),
+      replies_(this->control().replies, control_area_.bytes().subspan(ring_offset + ring_bytes, ring_bytes)),
+      last_beat_at_(clock::now())
+{
+    // When it cannot be watched it is as good as ended.
+    if (watch_->add(*this, child_.pidfd(), errors_.get(), plan.heartbeat.count() > 0 ? beat_of(plan) : slowest_beat)) {
+        child_.kill();
+        ended();
+    }
+}
+
+worker_link::~worker_link()
+{
+    listen({});
+    end(errc::worker_exited);
+    wait_for_end();
+    watch_->remove(*this);
+}
+
+control_block& worker_link::control() const noexcept
+{
+    return *std::launder(reinterpret_cast<control_block*>(control_area_.bytes().data()));
+}
+
+error_code worker_link::wait_until_ready()
+{
+    const auto began = clock::now();
+    const auto until = began + plan_.start_timeout;
+    std::vector<std::byte> record;
+    for (;;) {
+        // Looked at first: what it said before it ended still counts.
+        const bool over = has_ended();
+        auto got = replies_.read(record);
+        if (!got) {
+            end(errc::worker_corrupted);
+            return reason();
+        }
+        if (got.value()) {
+            const error_code ec = read_greeting(record);
+            if (!ec)
+                log("ready after " +
+                    std::to_string(
+                        std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count()) +
+                    " ms");
+            return ec;
+        }
+        if (over)
+            return reason();
+        if (!replies_.may_sleep())
+            continue;
+        const auto now = clock::now();
+        if (now >= until) {
+            end(errc::worker_late);
+            return reason();
+        }
+        (void)reply_bell_.wait(until - now);
+        replies_.awake();
+    }
+}
+
+error_code worker_link::read_greeting(std::span<const std::byte> record)
+{
+    decoder in(record);
+    verb what{};
+    error_code ec;
+    if (in.get(what, verb::ready, verb::refused)) {
+        if (what == verb::ready && in.get_text(backend_) && get_hardware(in, hardware_) && in.at_end()) {
+            hardware_.process = child_.pid();
+            return {};
+        }
+        if (what == verb::refused && in.get_error(ec) && in.at_end() && ec) {
+            log("refused to start: " + ec.message());
+            // In a process of its own a start that failed says nothing of the next one.
+            return is_context_lost(ec) ? note_error(errc::start_failed, ec.message()) : ec;
+        }
+    }
+    end(errc::worker_corrupted);
+    return reason();
+}
+
+void worker_link::wake_worker() noexcept
+{
+    if (requests_.wants_bell())
+        request_bell_.ring();
+}
+
+void worker_link::end(errc why) noexcept
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        if (verdict_ == errc{} && !has_ended())
+            verdict_ = why;
+    }
+    child_.kill();
+}
+
+void worker_link::wait_for_end() noexcept
+{
+    if (forked())
+        return;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return has_ended(); });
+}
+
+bool worker_link::alive(clock::time_point now) noexcept
+{
+    const auto beats = control().beats.load(std::memory_order_relaxed);
+    if (beats != last_beats_) {
+        last_beats_ = beats;
+        last_beat_at_ = now;
+    }
+    // It beats from its first breath on only once it serves; until then the time to start is what counts.
+    if (plan_.heartbeat.count() == 0 || beats == 0 || now - last_beat_at_ < plan_.heartbeat)
+        return true;
+    end(errc::worker_hung);
+    return false;
+}
+
+void worker_link::ended() noexcept
+{
+    const auto how = child_.ended();
+    {
+        const std::scoped_lock lock(mutex_);
+        if (how)
+            end_ = *how;
+        if (verdict_ == errc{}) {
+            verdict_ = end_.by_signal ? errc::worker_killed : errc::worker_exited;
+            if (!end_.by_signal && end_.value == exit_mismatch)
+                verdict_ = errc::worker_mismatch;
+        }
+        ended_.store(true, std::memory_order_release);
+        changed_.notify_all();
+        if (listener_.function)
+            listener_.function(listener_.argument);
+    }
+    reply_bell_.ring();
+    log(reason().message());
+}
+
+error_code worker_link::reason() const
+{
+    const std::scoped_lock lock(mutex_);
+    std::string text = "worker " + std::to_string(child_.pid());
+    switch (verdict_) {
+    case errc::worker_killed:
+        text += " was ended by signal " + std::to_string(end_.value) + " (" + ::strsignal(end_.value) + ")";
+        break;
+    case errc::worker_exited: text += " ended with status " + std::to_string(end_.value); break;
+    default: text += ": " + make_error_code(verdict_).message();
+    }
+    return note_error(verdict_ == errc{} ? errc::context_lost : verdict_, std::move(text));
+}
+
+void worker_link::listen(notification n) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    listener_ = n;
+}
+
+void worker_link::log(std::string_view line) const noexcept
+try {
+    std::string text = "coaccel-worker " + std::to_string(child_.pid()) + ": ";
+    text += line;
+    if (plan_.log)
+        return plan_.log(text);
+    text += '\n';
+    (void)std::fwrite(text.data(), 1, text.size(), stderr);
+} catch (const std::bad_alloc&) {
+    // A line less.
+}
+
+} // namespace coaccel::worker

@@ -1,0 +1,105 @@
+#ifndef COACCEL_WORKER_WORKER_LINK_HPP
+#define COACCEL_WORKER_WORKER_LINK_HPP
+
+#include "worker/child_process.hpp"
+#include "worker/doorbell.hpp"
+#include "worker/overseer.hpp"
+#include "worker/shared_area.hpp"
+#include "worker/wire.hpp"
+
+#include <coaccel/worker/worker_options.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+namespace coaccel::worker {
+
+/// How a worker process is started and watched.
+struct link_plan {
+    std::string program;
+    worker_setup setup;
+    int staging_fd = -1;
+    std::chrono::nanoseconds start_timeout{};
+    std::chrono::nanoseconds heartbeat{};
+    void (*log)(std::string_view line) = nullptr;
+};
+
+/// One worker process and the memory in which one talks with it. Ends the process when it goes.
+class COACCEL_DECL worker_link final : ward {
+public:
+    static result<std::unique_ptr<worker_link>> start(const link_plan& plan);
+
+    worker_link(const link_plan& plan, shared_area control, doorbell requests, doorbell replies, unique_fd lifeline,
+                child_process child, std::shared_ptr<overseer> watch);
+    worker_link(const worker_link&) = delete;
+    worker_link& operator=(const worker_link&) = delete;
+    /// Blocks until the process has ended.
+    ~worker_link();
+
+    /// Blocks until the worker has its context, at most as long as the plan allows.
+    ///
+    /// Errors: what the worker says, or errc::worker_mismatch, worker_late, worker_exited, worker_killed, …
+    error_code wait_until_ready();
+
+    ring_writer& requests() noexcept { return requests_; }
+    ring_reader& replies() noexcept { return replies_; }
+    /// Rings when there are replies for who sleeps, and when the worker has ended.
+    doorbell& reply_bell() noexcept { return reply_bell_; }
+    /// After something was written.
+    void wake_worker() noexcept;
+
+    const std::string& backend() const noexcept { return backend_; }
+    const hardware_info& hardware() const noexcept { return hardware_; }
+    const gauges& now() const noexcept { return control().now; }
+
+    /// Ends the worker, for a reason that becomes that of its end unless it already has one.
+    void end(errc why) noexcept;
+    bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+    /// Blocks until it has.
+    void wait_for_end() noexcept;
+    /// Why it ended, or is about to, with a message that names the process.
+    error_code reason() const;
+
+    /// Told, from any thread, when the worker has ended. An empty one: nobody is.
+    void listen(notification n) noexcept;
+
+    void log(std::string_view line) const noexcept;
+
+private:
+    // ward
+    void said(std::string_view line) noexcept override { log(line); }
+    bool alive(ward::clock::time_point now) noexcept override;
+    void ended() noexcept override;
+
+    control_block& control() const noexcept;
+    error_code read_greeting(std::span<const std::byte> record);
+
+    const link_plan plan_;
+    shared_area control_area_;
+    doorbell request_bell_;
+    doorbell reply_bell_;
+    unique_fd lifeline_;
+    child_process child_;
+    unique_fd errors_;
+    std::shared_ptr<overseer> watch_;
+    ring_writer requests_;
+    ring_reader replies_;
+    std::string backend_;
+    hardware_info hardware_;
+
+    std::atomic<bool> ended_{false};
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    errc verdict_{};
+    child_process::end end_{};
+    notification listener_;
+
+    // Of the overseer's thread.
+    std::uint64_t last_beats_ = 0;
+    ward::clock::time_point last_beat_at_;
+};
+
+} // namespace coaccel::worker
+
+#endif

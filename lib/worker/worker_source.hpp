@@ -1,0 +1,30 @@
+#ifndef COACCEL_WORKER_WORKER_SOURCE_HPP
+#define COACCEL_WORKER_WORKER_SOURCE_HPP
+
+#include "context/context.hpp"
+#include "worker/wire.hpp"
+
+#include <coaccel/worker/worker_options.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+
+namespace coaccel::worker {
+
+/// What a device has its workers be.
+struct source_options {
+    worker_options how;
+    /// What the worker is told; the rest of it is filled in.
+    worker_setup setup;
+    int standby = 0;
+    /// Plays faults on the host backend; null: those of the host options.
+    fault_injector* faults = nullptr;
+    int copy_threads = 4;
+};
+
+/// Makes contexts in worker processes, with some kept ready.
+COACCEL_DECL detail::context_factory make_factory(const source_options& options,
+                                                  const boost::asio::any_io_executor& executor);
+
+} // namespace coaccel::worker
+
+#endif

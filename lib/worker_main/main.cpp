@@ -1,0 +1,136 @@
+#include "device/backends.hpp"
+#include "worker/server.hpp"
+#include "worker/shared_area.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+
+constexpr const char* usage = "coaccel-worker runs the context of an isolated device. It is started by the library, "
+                              "never by hand.\n";
+
+unique_fd take(descriptor d)
+{
+    return unique_fd(static_cast<int>(d));
+}
+
+// The lifeline breaks when the parent goes; when a process that it has forked holds on to the other end, the change of
+// parent tells. On a thread, because the others may be stuck in the driver.
+void end_with_parent()
+{
+    const pid_t parent = ::getppid();
+    std::thread([parent] {
+        for (;;) {
+            pollfd lifeline{static_cast<int>(descriptor::lifeline), POLLIN, 0};
+            const int n = ::poll(&lifeline, 1, 200);
+            if (::getppid() != parent || (n > 0 && (lifeline.revents & (POLLHUP | POLLERR | POLLNVAL | POLLIN))))
+                ::_exit(0);
+        }
+    }).detach();
+}
+
+void limit(const worker_setup& setup)
+{
+    // The memory of a GPU process is not worth a core dump.
+    const rlimit none{0, 0};
+    (void)::setrlimit(RLIMIT_CORE, &none);
+    if (setup.max_data_bytes == 0)
+        return;
+    const rlimit most{setup.max_data_bytes, setup.max_data_bytes};
+    if (::setrlimit(RLIMIT_DATA, &most) != 0)
+        std::fprintf(stderr, "the limit of memory could not be set: %s\n", std::strerror(errno));
+}
+
+device_options options_from(const worker_setup& setup, fault_injector& faults)
+{
+    device_options o;
+    o.kind = setup.kind <= static_cast<std::uint8_t>(device_kind::cuda) ? static_cast<device_kind>(setup.kind)
+                                                                        : device_kind::best;
+    o.ordinal = setup.ordinal;
+    o.context = setup.context;
+    o.host = setup.host;
+    o.host.injector = &faults;
+    o.cuda = setup.cuda;
+    return o;
+}
+
+int fail(const error_code& ec)
+{
+    std::fprintf(stderr, "%s\n", ec.message().c_str());
+    return 1;
+}
+
+int serve()
+{
+    struct stat size{};
+    if (::fstat(static_cast<int>(descriptor::control), &size) != 0 || size.st_size < 4096) {
+        std::fputs(usage, stderr);
+        return exit_usage;
+    }
+    auto control_area = shared_area::adopt(take(descriptor::control), static_cast<std::size_t>(size.st_size));
+    if (!control_area)
+        return fail(control_area.error());
+    const auto memory = control_area.value().bytes();
+    auto& control = *std::launder(reinterpret_cast<control_block*>(memory.data()));
+    if (control.magic_number != magic || control.build != build_identity() || memory.size() != control_bytes) {
+        std::fputs("this is coaccel-worker " COACCEL_VERSION_STRING ", and its parent is of another version or build\n",
+                   stderr);
+        return exit_mismatch;
+    }
+    worker_setup setup;
+    std::memcpy(&setup, &control.setup, sizeof(setup));
+    end_with_parent();
+    limit(setup);
+    auto staging = shared_area::adopt(take(descriptor::staging), setup.staging_bytes);
+    if (!staging)
+        return fail(staging.error());
+    auto request_bell = doorbell::adopt(take(descriptor::request_bell));
+    auto reply_bell = doorbell::adopt(take(descriptor::reply_bell));
+
+    // Faults of the options are played by the parent, which outlives its workers.
+    host_faults plan;
+    plan.out_of_memory_at = setup.host.faults.out_of_memory_at;
+    plan.delay = setup.host.faults.delay;
+    plan.refuse_starts = setup.host.faults.refuse_starts;
+    fault_injector faults(plan);
+
+    server s({control, memory.subspan(ring_offset, ring_bytes), memory.subspan(ring_offset + ring_bytes, ring_bytes),
+              staging.value().bytes(), request_bell, reply_bell});
+    auto source = detail::find_backend(options_from(setup, faults));
+    s.run(
+        source ? source.value().make
+               : [why = source.error()](auto&&...) -> result<std::unique_ptr<detail::context>> { return why; },
+        faults);
+    // A context that is dead may never come out of its driver.
+    ::_exit(0);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    if (argc == 2 && argv[1] == std::string_view("--version")) {
+        std::puts("coaccel " COACCEL_VERSION_STRING);
+        return 0;
+    }
+    if (argc > 1) {
+        std::fputs(usage, stderr);
+        return exit_usage;
+    }
+    return serve();
+}

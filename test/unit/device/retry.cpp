@@ -1,0 +1,282 @@
+#include "support/devices.hpp"
+
+#include <coaccel/ops/memory.hpp>
+
+#include <boost/asio.hpp>
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using asio::error::operation_aborted;
+using test::await;
+using test::make_device;
+
+constexpr exec_options again{.retry = retry::idempotent};
+
+std::vector<float> numbers(std::size_t n, float first = 0)
+{
+    std::vector<float> v(n);
+    std::iota(v.begin(), v.end(), first);
+    return v;
+}
+
+struct armed {
+    explicit armed(device_options o = test::pool_options()) : options(o)
+    {
+        options.host.injector = injector.get();
+        options.restart.jitter = 0;
+    }
+
+    std::shared_ptr<fault_injector> injector = std::make_shared<fault_injector>();
+    device_options options;
+};
+
+/// A device that takes an hour to come back, and an upload that waits for it.
+struct waiting_again {
+    explicit waiting_again(asio::io_context& context, exec_options how = again) : io(context)
+    {
+        a.options.restart.initial_backoff = 1h;
+        a.options.restart.max_backoff = 1h;
+        gpu = make_device(io, a.options);
+        a.injector->poison();
+        gpu.async_upload(data, how, asio::bind_cancellation_slot(signal.slot(), [this](error_code ec, buffer<float>) {
+                             seen = ec;
+                             ++calls;
+                         }));
+        test::run_until(io, [this] { return gpu.status().state == device_state::rebuilding; });
+        CHECK(calls == 0);
+    }
+
+    ~waiting_again()
+    {
+        if (gpu)
+            CHECK(await(io, gpu.async_shutdown(shutdown::abandon)));
+        CHECK(calls <= 1);
+    }
+
+    error_code outcome()
+    {
+        test::run_until(io, [this] { return calls > 0; });
+        return seen;
+    }
+
+    asio::io_context& io;
+    armed a;
+    device gpu;
+    std::vector<float> data = numbers(64);
+    asio::cancellation_signal signal;
+    error_code seen = errc::no_value;
+    int calls = 0;
+};
+
+TEST_SUITE_BEGIN("device retry");
+
+TEST_CASE("an idempotent upload outlives the context it was started on")
+{
+    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+        armed a(options);
+        asio::io_context io;
+        auto gpu = make_device(io, a.options);
+        const auto data = numbers(1000);
+        a.injector->poison();
+        auto x = await(io, gpu.async_upload(data, {.retry = retry::idempotent}));
+        REQUIRE(x);
+        CHECK(a.injector->played() == 1);
+        CHECK(x.value().ref().raw().generation == 2);
+        CHECK(await(io, gpu.async_download(x.value())).value() == data);
+        const auto s = await(io, gpu.async_stats()).value();
+        CHECK(s.generation == 2);
+        CHECK(s.failed == 0);
+        CHECK(s.completed == 2);
+        CHECK(s.in_flight == 0);
+        CHECK(s.queued == 0);
+        CHECK(s.live_buffers == 1);
+    }
+}
+
+TEST_CASE("every form of an upload and an allocation takes options, with any token")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    const auto data = numbers(8);
+    auto check = [](device d, std::vector<float> v) -> asio::awaitable<void> {
+        auto a = co_await d.async_upload(v, {.retry = retry::idempotent});
+        auto b = co_await d.async_upload(std::span<const float>(v), {.retry = retry::idempotent});
+        auto c = co_await d.async_upload(std::span(v), again, asio::use_awaitable);
+        exec_options how = again;
+        auto e = co_await d.async_upload(v, how);
+        auto f = co_await d.async_alloc<float>(4, {.retry = retry::idempotent});
+        auto g = co_await d.async_alloc<float>(4, init::zero, how, asio::use_awaitable);
+        REQUIRE((a && b && e && f));
+        CHECK(c.size() == v.size());
+        auto zeros = co_await d.async_download(g);
+        REQUIRE(zeros);
+        CHECK(zeros.value() == std::vector<float>(4, 0.0f));
+    };
+    test::co_run(io, check(gpu, data));
+    CHECK(await(io, gpu.async_upload(data, {.deadline = exec_options::clock::time_point::min()})).error() ==
+          errc::deadline_exceeded);
+    CHECK(await(io, gpu.async_alloc<float>(1, {.lane = 99})).error() == errc::invalid_argument);
+}
+
+TEST_CASE("an allocation that is filled is run again as a whole")
+{
+    armed a;
+    asio::io_context io;
+    auto gpu = make_device(io, a.options);
+    a.injector->poison();
+    auto x = await(io, gpu.async_alloc<float>(16, init::zero, again));
+    REQUIRE(x);
+    CHECK(x.value().ref().raw().generation == 2);
+    CHECK(await(io, gpu.async_download(x.value())).value() == std::vector<float>(16, 0.0f));
+}
+
+TEST_CASE("an op that is not marked, or names what died, is not run again")
+{
+    armed a;
+    asio::io_context io;
+    auto gpu = make_device(io, a.options);
+    const auto data = numbers(4);
+    a.injector->poison();
+    CHECK(await(io, gpu.async_upload(data)).error() == errc::context_lost);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    a.injector->poison();
+    CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f}, again)).error() == errc::context_lost);
+    CHECK(a.injector->played() == 2);
+}
+
+TEST_CASE("a burst of idempotent uploads is complete and correct across faults")
+{
+    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+        armed a(options);
+        a.options.restart.max_restarts = 1000;
+        asio::io_context io;
+        auto gpu = make_device(io, a.options);
+        constexpr std::size_t burst = 300;
+        std::vector<std::vector<float>> data;
+        std::vector<int> calls(burst, 0);
+        for (std::size_t i = 0; i < burst; ++i)
+            data.push_back(numbers(16, static_cast<float>(i)));
+        auto one = [](device d, const std::vector<float>& v, int& ended) -> asio::awaitable<void> {
+            auto x = co_await d.async_upload(v, again);
+            REQUIRE(x);
+            auto back = co_await d.async_download(x.value());
+            if (back)
+                CHECK(back.value() == v);
+            else
+                CHECK((back.error() == errc::context_lost || back.error() == errc::stale_ref));
+            ++ended;
+        };
+        for (std::size_t i = 0; i < burst; ++i) {
+            if (i % 100 == 50)
+                a.injector->poison();
+            asio::co_spawn(io, one(gpu, data[i], calls[i]), asio::detached);
+            io.restart();
+            io.poll();
+        }
+        gpu = {};
+        test::run_out(io);
+        CHECK(calls == std::vector<int>(burst, 1));
+        CHECK(a.injector->played() >= 1);
+    }
+}
+
+TEST_CASE("an op that waits to be run again can be cancelled")
+{
+    asio::io_context io;
+    waiting_again w(io);
+    CHECK(await(io, w.gpu.async_stats()).value().queued == 1);
+    SUBCASE("by itself")
+    {
+        w.signal.emit(asio::cancellation_type::total);
+        CHECK(w.outcome() == operation_aborted);
+    }
+    SUBCASE("with all others")
+    {
+        w.gpu.cancel();
+        CHECK(w.outcome() == operation_aborted);
+    }
+    const auto s = await(io, w.gpu.async_stats()).value();
+    CHECK(s.queued == 0);
+    CHECK(s.in_flight == 0);
+    CHECK(s.failed == 1);
+}
+
+TEST_CASE("the deadline of an op that waits to be run again still counts")
+{
+    asio::io_context io;
+    auto how = within(50ms);
+    how.retry = retry::idempotent;
+    waiting_again w(io, how);
+    CHECK(w.outcome() == errc::deadline_exceeded);
+}
+
+TEST_CASE("an op that waits to be run again is answered when the device stops")
+{
+    asio::io_context io;
+    waiting_again w(io);
+    CHECK(await(io, w.gpu.async_shutdown(shutdown::abandon)));
+    CHECK(w.outcome() == errc::device_stopped);
+}
+
+TEST_CASE("an op that waits to be run again goes with its execution context")
+{
+    auto held = std::make_shared<int>(0);
+    const auto data = numbers(4);
+    {
+        armed a;
+        asio::io_context io;
+        a.options.restart.initial_backoff = 1h;
+        a.options.restart.max_backoff = 1h;
+        auto gpu = make_device(io, a.options);
+        a.injector->poison();
+        gpu.async_upload(data, again, [held](error_code, buffer<float>) { FAIL("must not be called"); });
+        test::run_until(io, [&] { return gpu.status().state == device_state::rebuilding; });
+        CHECK(held.use_count() == 2);
+    }
+    CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("an op that kills every context is answered when the budget is spent")
+{
+    armed a;
+    a.injector = std::make_shared<fault_injector>(host_faults{.poison_every = 1});
+    a.options.host.injector = a.injector.get();
+    a.options.restart.max_restarts = 2;
+    asio::io_context io;
+    auto gpu = make_device(io, a.options);
+    const auto data = numbers(4);
+    CHECK(await(io, gpu.async_upload(data, again)).error() == errc::device_failed);
+    CHECK(a.injector->played() == 3);
+    CHECK(gpu.status().generation == 3);
+    CHECK(await(io, gpu.async_stats()).value().failed == 1);
+}
+
+TEST_CASE("an op that was cancelled while it ran is not run again")
+{
+    armed a;
+    a.options.context.hang_timeout = 50ms;
+    asio::io_context io;
+    auto gpu = make_device(io, a.options);
+    const auto data = numbers(4);
+    asio::cancellation_signal signal;
+    error_code seen = errc::no_value;
+    a.injector->hang();
+    gpu.async_upload(data, again,
+                     asio::bind_cancellation_slot(signal.slot(), [&](error_code ec, buffer<float>) { seen = ec; }));
+    test::run_until(io, [&] { return a.injector->played() == 1; });
+    signal.emit(asio::cancellation_type::total);
+    test::run_until(io, [&] { return seen != errc::no_value; });
+    CHECK(seen == errc::context_lost);
+}
+
+TEST_SUITE_END();
+
+} // namespace

@@ -1,0 +1,114 @@
+#ifndef COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
+#define COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
+
+#include "support/devices.hpp"
+
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <csignal>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace test {
+
+/// What workers and their supervision have said, all devices together.
+class worker_log {
+public:
+    static void add(std::string_view line)
+    {
+        const std::scoped_lock lock(mutex());
+        lines().emplace_back(line);
+    }
+
+    static bool has(std::string_view text)
+    {
+        const std::scoped_lock lock(mutex());
+        for (const auto& l : lines())
+            if (l.find(text) != std::string::npos)
+                return true;
+        return false;
+    }
+
+private:
+    static std::mutex& mutex()
+    {
+        static std::mutex m;
+        return m;
+    }
+    static std::vector<std::string>& lines()
+    {
+        static std::vector<std::string> l;
+        return l;
+    }
+};
+
+inline coaccel::device_options isolated_options()
+{
+    auto o = pool_options();
+    o.isolation = coaccel::isolation::worker;
+    o.worker.log = &worker_log::add;
+    o.worker.staging_bytes = std::uint64_t(16) << 20;
+    o.restart.max_restarts = 1000;
+    return o;
+}
+
+/// A device in a worker process, on an io_context of its own.
+struct isolated_fixture {
+    explicit isolated_fixture(const coaccel::device_options& o = isolated_options()) : gpu(make_device(io, o)) {}
+
+    ~isolated_fixture()
+    {
+        gpu = {};
+        run_out(io);
+    }
+
+    template <class T>
+    coaccel::buffer<T> upload(const std::vector<T>& data)
+    {
+        auto made = await(io, gpu.async_upload(data));
+        REQUIRE(made);
+        return std::move(made).value();
+    }
+
+    template <class T>
+    std::vector<T> download(const coaccel::ref<T>& source)
+    {
+        auto got = await(io, gpu.async_download(source));
+        REQUIRE(got);
+        return std::move(got).value();
+    }
+
+    template <class Op>
+    coaccel::error_code run(const Op& op)
+    {
+        auto r = await(io, gpu.async_exec(op));
+        return r ? coaccel::error_code() : r.error();
+    }
+
+    int process() { return await(io, gpu.async_stats()).value().hardware.process; }
+    void send(int signal) { REQUIRE(::kill(process(), signal) == 0); }
+
+    /// Until the device is ready again in another generation.
+    void wait_for_generation(coaccel::generation g)
+    {
+        run_until(io,
+                  [&] { return gpu.status().generation >= g && gpu.status().state == coaccel::device_state::ready; });
+    }
+
+    asio::io_context io{1};
+    coaccel::device gpu;
+};
+
+inline std::vector<float> numbers(std::size_t n)
+{
+    std::vector<float> v(n);
+    std::iota(v.begin(), v.end(), 1.0f);
+    return v;
+}
+
+} // namespace test
+
+#endif

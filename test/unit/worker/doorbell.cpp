@@ -1,0 +1,157 @@
+#include "worker/doorbell.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using coaccel::errc;
+using coaccel::worker::doorbell;
+using coaccel::worker::unique_fd;
+
+constexpr auto long_enough = 60s;
+
+} // namespace
+
+TEST_SUITE_BEGIN("doorbell");
+
+TEST_CASE("it rings until it is cleared")
+{
+    auto bell = doorbell::create().value();
+    CHECK_FALSE(bell.wait(0ns));
+    bell.ring();
+    bell.ring();
+    CHECK(bell.wait(0ns));
+    CHECK_FALSE(bell.wait(0ns));
+    bell.ring();
+    bell.clear();
+    CHECK_FALSE(bell.wait(0ns));
+    bell.clear();
+    CHECK_FALSE(bell.wait(std::chrono::nanoseconds::min()));
+}
+
+TEST_CASE("a full counter is no obstacle")
+{
+    auto bell = doorbell::create().value();
+    const std::uint64_t most = ~std::uint64_t(0) - 1;
+    REQUIRE(::write(bell.fd(), &most, sizeof(most)) == sizeof(most));
+    bell.ring();
+    CHECK(bell.wait(0ns));
+    CHECK_FALSE(bell.wait(0ns));
+}
+
+TEST_CASE("the wait takes its time when nobody rings")
+{
+    auto bell = doorbell::create().value();
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_FALSE(bell.wait(20ms));
+    CHECK(std::chrono::steady_clock::now() - begin >= 20ms);
+}
+
+TEST_CASE("another thread wakes the sleeper")
+{
+    auto bell = doorbell::create().value();
+    std::thread other([&] { bell.ring(); });
+    CHECK(bell.wait(std::chrono::nanoseconds::max()));
+    other.join();
+}
+
+TEST_CASE("another process wakes the sleeper through a descriptor of its own")
+{
+    auto bell = doorbell::create().value();
+    CHECK(::fcntl(bell.fd(), F_GETFD) == FD_CLOEXEC);
+    const auto child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        auto theirs = doorbell::adopt(unique_fd(::dup(bell.fd())));
+        theirs.ring();
+        ::_exit(0);
+    }
+    CHECK(bell.wait(long_enough));
+    CHECK(::waitpid(child, nullptr, 0) == child);
+}
+
+TEST_CASE("signals do not end the wait")
+{
+    static std::atomic<int> handled = 0;
+    handled = 0;
+    struct sigaction act = {};
+    struct sigaction before = {};
+    act.sa_handler = [](int) { ++handled; };
+    REQUIRE(::sigaction(SIGUSR1, &act, &before) == 0);
+    auto bell = doorbell::create().value();
+    std::atomic<bool> over = false;
+    bool rang = true;
+    const auto begin = std::chrono::steady_clock::now();
+    std::thread sleeper([&] {
+        rang = bell.wait(50ms);
+        over = true;
+    });
+    while (!over) {
+        ::pthread_kill(sleeper.native_handle(), SIGUSR1);
+        std::this_thread::yield();
+    }
+    sleeper.join();
+    CHECK_FALSE(rang);
+    CHECK(handled > 0);
+    CHECK(std::chrono::steady_clock::now() - begin >= 50ms);
+    REQUIRE(::sigaction(SIGUSR1, &before, nullptr) == 0);
+}
+
+TEST_CASE("a ring wakes one sleeper, and the other sleeps on")
+{
+    auto bell = doorbell::create().value();
+    for (int i = 0; i < 200; ++i) {
+        std::atomic<int> rang = 0;
+        const auto sleep = [&] { rang += bell.wait(long_enough) ? 1 : 100; };
+        std::thread a(sleep);
+        std::thread b(sleep);
+        bell.ring();
+        while (rang == 0)
+            std::this_thread::yield();
+        bell.ring();
+        a.join();
+        b.join();
+        REQUIRE(rang == 2);
+    }
+}
+
+TEST_CASE("no descriptors left is an error that says so")
+{
+    // The sanitizer needs descriptors when it meets a class for the first time.
+    (void)coaccel::note_error(errc::out_of_memory, std::generic_category().message(EMFILE));
+    rlimit before = {};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{0, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const auto made = doorbell::create();
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    REQUIRE(made.has_error());
+    CHECK(made.error() == errc::out_of_memory);
+    CHECK(made.error().message().find("no descriptors left") != std::string::npos);
+}
+
+TEST_CASE("a descriptor that cannot be waited for ends the wait")
+{
+    auto nothing = doorbell::adopt(unique_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 1 << 30)));
+    CHECK(nothing.fd() == -1);
+    nothing.ring();
+    nothing.clear();
+    CHECK_FALSE(nothing.wait(1ms));
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,155 @@
+#include "worker/find_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <unistd.h>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+namespace fs = std::filesystem;
+
+class scratch_folder {
+public:
+    scratch_folder()
+    {
+        auto name = (fs::temp_directory_path() / "coaccel-XXXXXX").string();
+        REQUIRE(::mkdtemp(name.data()));
+        path_ = name;
+    }
+    scratch_folder(const scratch_folder&) = delete;
+    scratch_folder& operator=(const scratch_folder&) = delete;
+    ~scratch_folder() { fs::remove_all(path_); }
+
+    std::string file(const char* name, fs::perms permissions) const
+    {
+        std::ofstream(path_ / name) << "nothing";
+        fs::permissions(path_ / name, permissions);
+        return (path_ / name).string();
+    }
+
+    std::string operator/(const char* name) const { return (path_ / name).string(); }
+
+private:
+    fs::path path_;
+};
+
+/// Sets COACCEL_WORKER, or unsets it, for as long as it lives.
+class variable {
+public:
+    explicit variable(const char* value)
+    {
+        if (const auto* old = std::getenv(name))
+            old_ = old;
+        set(value);
+    }
+    variable(const variable&) = delete;
+    variable& operator=(const variable&) = delete;
+    ~variable() { set(old_ ? old_->c_str() : nullptr); }
+
+private:
+    static constexpr const char* name = "COACCEL_WORKER";
+
+    static void set(const char* value)
+    {
+        if (value)
+            ::setenv(name, value, 1);
+        else
+            ::unsetenv(name);
+    }
+
+    std::optional<std::string> old_;
+};
+
+bool contains(const std::string& text, const std::string& part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+void check_missing(const result<std::string>& found, const std::string& file, const std::string& why)
+{
+    REQUIRE_FALSE(found);
+    const auto message = found.error().message();
+    CAPTURE(message);
+    CHECK(found.error() == errc::worker_missing);
+    CHECK(contains(message, file));
+    CHECK(contains(message, why));
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("find_program");
+
+TEST_CASE("the option is taken before the variable, and the variable before what was installed")
+{
+    const scratch_folder folder;
+    const auto one = folder.file("one", fs::perms::owner_all), two = folder.file("two", fs::perms::owner_all);
+    const variable v(one.c_str());
+    CHECK(find_program(two.c_str()).value() == two);
+    CHECK(find_program(nullptr).value() == one);
+}
+
+TEST_CASE("a named program that cannot be run is an error with its name and the reason, and no other is taken")
+{
+    const scratch_folder folder;
+    const auto good = folder.file("good", fs::perms::owner_all), plain = folder.file("plain", fs::perms::owner_read);
+    const auto absent = folder / "absent", itself = folder / ".";
+    {
+        const variable v(good.c_str());
+        check_missing(find_program(absent.c_str()), absent, "No such file");
+        check_missing(find_program(plain.c_str()), plain, "Permission denied");
+        check_missing(find_program(itself.c_str()), itself, "not a regular file");
+        check_missing(find_program(""), "options", "No such file");
+    }
+    {
+        const variable v(absent.c_str());
+        check_missing(find_program(nullptr), absent, "COACCEL_WORKER");
+    }
+}
+
+TEST_CASE("without a name the places around this code are looked at, and all of them are told")
+{
+    for (const auto* value : {static_cast<const char*>(nullptr), ""}) {
+        const variable v(value);
+        const auto found = find_program(nullptr);
+        if (found) {
+            CHECK(fs::path(found.value()).filename() == "coaccel-worker");
+            CHECK(fs::path(found.value()).is_absolute());
+            CHECK(::access(found.value().c_str(), X_OK) == 0);
+            continue;
+        }
+        CHECK(found.error() == errc::worker_missing);
+        const auto message = found.error().message();
+        std::size_t told = 0;
+        for (auto at = message.find("\n  /"); at != std::string::npos; at = message.find("\n  /", at + 1))
+            ++told;
+        CHECK(told == program_places("/").size());
+    }
+}
+
+TEST_CASE("the places cover installations and build trees, from the nearest on")
+{
+    const auto places = program_places("/opt/x/lib");
+    CHECK(places.front() == "/opt/x/lib/coaccel-worker");
+    const auto at = [&](const char* place) { return std::ranges::find(places, place) - places.begin(); };
+    const auto none = static_cast<std::ptrdiff_t>(places.size());
+    for (const auto* place : {"/opt/x/libexec/coaccel/coaccel-worker", "/opt/x/bin/coaccel-worker",
+                              "/opt/x/lib/coaccel/coaccel-worker", "/opt/lib/coaccel-worker", "/lib/coaccel-worker"}) {
+        CAPTURE(place);
+        CHECK(at(place) < none);
+    }
+    CHECK(at("/opt/x/libexec/coaccel/coaccel-worker") < at("/opt/x/bin/coaccel-worker"));
+    const auto multiarch = program_places("/usr/lib/some-linux-gnu");
+    CHECK(std::ranges::count(multiarch, "/usr/libexec/coaccel/coaccel-worker") == 1);
+    CHECK(std::ranges::count(multiarch, "/usr/bin/coaccel-worker") == 1);
+    const auto built = program_places("/b/test/unit/worker");
+    CHECK(std::ranges::count(built, "/b/lib/coaccel-worker") == 1);
+}
+
+TEST_SUITE_END();
