@@ -67,6 +67,7 @@ class Coaccel(ConanFile):
         cmake.configure()
         cmake.build(target="coaccel_device")  # the top floor; it pulls in those below
         cmake.build(target="coaccel_info")
+        cmake.build(target="coaccel_worker_program")
         if self._tested:
             cmake.build(target="coaccel_test_core")
             cmake.ctest(["--output-on-failure", "--tests-regex", "^core$"])
@@ -99,4 +100,8 @@ class Coaccel(ConanFile):
         if cuda:
             component("cuda", ["core"] + context)
             self.cpp_info.components["cuda"].system_libs = ["dl"]
-        component("device", ["core"] + context + host + cuda)
+        component("worker", ["core"] + context + cuda)
+        self.cpp_info.components["worker"].system_libs = ["dl"]
+        component("device", ["core", "worker"] + context + host + cuda)
+        program = Path(self.package_folder) / "libexec" / "coaccel" / "coaccel-worker"
+        self.runenv_info.define_path("COACCEL_WORKER", str(program))

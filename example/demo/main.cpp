@@ -1,6 +1,7 @@
-// A TCP service that multiplies matrices on a shared device, several hundred clients, and a fault now and then.
+// A TCP service that multiplies matrices on a shared device, several hundred clients, and a real fault now and then.
 #include "client.hpp"
 #include "report.hpp"
+#include "saboteur.hpp"
 #include "server.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -27,7 +28,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int client_count = 300;
-constexpr auto fault_interval = 400ms;
 constexpr auto patience = 10s;
 
 asio::awaitable<void> sleep_until(demo::tally::clock::time_point when)
@@ -36,22 +36,14 @@ asio::awaitable<void> sleep_until(demo::tally::clock::time_point when)
     co_await timer.async_wait(asio::use_awaitable);
 }
 
-asio::awaitable<void> inject_faults(ca::fault_injector& injector, const demo::tally& counts)
-{
-    auto next = demo::tally::clock::now();
-    while (!counts.stopping) {
-        co_await sleep_until(next += fault_interval);
-        if (!counts.stopping)
-            injector.poison();
-    }
-}
-
-asio::awaitable<bool> run(std::chrono::seconds time, ca::fault_injector& injector, demo::tally& counts)
+asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
 {
     const auto executor = co_await asio::this_coro::executor;
     ca::device_options options;
-    options.kind = ca::device_kind::host;
-    options.host.injector = &injector;
+    // A GPU where there is one, in a process of its own that can be replaced, with another one ready.
+    options.isolation = ca::isolation::worker;
+    options.standby = 1;
+    options.worker.log = [](std::string_view) {};
     // Faults come in plenty here, so the device may be rebuilt as often, and without growing delays.
     options.restart.max_restarts = 1'000'000;
     options.restart.initial_backoff = 5ms;
@@ -61,14 +53,14 @@ asio::awaitable<bool> run(std::chrono::seconds time, ca::fault_injector& injecto
     tcp::acceptor acceptor(executor, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
     asio::co_spawn(executor, demo::serve(acceptor, gpu, counts), asio::detached);
     demo::start_clients(executor, client_count, acceptor.local_endpoint(), counts);
-    asio::co_spawn(executor, inject_faults(injector, counts), asio::detached);
+    asio::co_spawn(executor, demo::sabotage(gpu, counts), asio::detached);
 
     const demo::progress_line line;
     const auto begin = demo::tally::clock::now();
     const auto end = begin + time;
     for (auto now = begin; now < end; now = demo::tally::clock::now()) {
         co_await sleep_until(std::min<demo::tally::clock::time_point>(now + line.interval(), end));
-        line.show(counts, injector.played(), demo::tally::clock::now() - begin);
+        line.show(counts, counts.faults, demo::tally::clock::now() - begin);
     }
     line.finish();
 
@@ -83,7 +75,7 @@ asio::awaitable<bool> run(std::chrono::seconds time, ca::fault_injector& injecto
     const ca::device_stats stats = co_await gpu.async_stats(asio::use_awaitable);
     acceptor.close();
     co_await gpu.async_shutdown(asio::use_awaitable);
-    co_return demo::summarize(counts, stats, injector.played(), client_count, elapsed);
+    co_return demo::summarize(counts, stats, counts.faults, client_count, elapsed);
 }
 
 } // namespace
@@ -105,10 +97,9 @@ int main(int argc, char** argv)
     }
 
     demo::tally counts;
-    ca::fault_injector injector;
     asio::io_context io(1);
     bool right = false;
-    asio::co_spawn(io, run(std::chrono::seconds(seconds), injector, counts), [&](std::exception_ptr e, bool r) {
+    asio::co_spawn(io, run(std::chrono::seconds(seconds), counts), [&](std::exception_ptr e, bool r) {
         right = !e && r;
         if (e)
             std::fprintf(stderr, "the demonstration failed\n");

@@ -59,7 +59,7 @@ bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t 
     std::printf("  ops                          %10" PRIu64 "   %.0f/s on one device\n", ops, op_rate);
     std::printf("  latency of a product         p50 %.2f ms, p99 %.2f ms, repeats included\n",
                 quantile(counts.latencies, 0.50), quantile(counts.latencies, 0.99));
-    std::printf("  faults injected              %10" PRIu64 "   contexts rebuilt: %" PRIu64 "\n", faults,
+    std::printf("  faults                       %10" PRIu64 "   workers replaced: %" PRIu64 "\n", faults,
                 stats.restarts);
     std::printf("  ops failed with context_lost %10" PRIu64 "\n", counts.context_lost);
     std::printf("  ops failed with stale_ref    %10" PRIu64 "\n", counts.stale_ref);
@@ -72,7 +72,11 @@ bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t 
         std::printf("FAILED: %" PRIu64 " wrong, %" PRIu64 " refused, %" PRIu64 " unexpected errors, %" PRIu64
                     " clients broken, %" PRIu64 " still waiting\n",
                     counts.wrong, counts.refused, counts.other_errors, counts.clients_broken, counts.clients_active);
-    std::printf("\nThis ran on the %s backend, the CPU, which plays faults on demand.\n", stats.backend.c_str());
+    if (stats.backend == "cuda")
+        std::printf("\nThis ran on %s. Each fault was a kernel that wrote to an illegal address.\n",
+                    stats.hardware.name.c_str());
+    else
+        std::printf("\nThis ran on the CPU. Each fault was a kill -9 of the device's worker process.\n");
     return right;
 }
 

@@ -27,6 +27,7 @@ struct tally {
     std::uint64_t stale_ref = 0;
     std::uint64_t other_errors = 0;
 
+    std::uint64_t faults = 0;
     bool stopping = false;
 };
 

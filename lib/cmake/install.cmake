@@ -6,6 +6,7 @@ set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/coaccel)
 
 install(TARGETS ${targets} coaccel_coaccel EXPORT coaccel FILE_SET HEADERS)
 install(TARGETS coaccel_info)
+install(TARGETS coaccel_worker_program EXPORT coaccel RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/coaccel)
 install(EXPORT coaccel NAMESPACE coaccel:: FILE coaccelTargets.cmake DESTINATION ${folder})
 install(FILES LICENSE TYPE DOC)
 

@@ -101,6 +101,7 @@ void device_core::fail_everything()
     while (request* r = admission_.pop())
         complete(*r, errc::device_failed);
     end_side_calls(errc::device_failed);
+    drop_source();
 }
 
 void device_core::finish_stop()
@@ -117,6 +118,7 @@ void device_core::finish_stop()
     publish();
     state_.close();
     generation_.close();
+    drop_source();
     self_.reset();
 }
 
@@ -126,6 +128,16 @@ void device_core::run_off_executor(std::function<void()> job)
         return job();
     auto& where = asio::query(executor_, asio::execution::context);
     asio::use_service<blocking_pool>(where).run(std::move(job));
+}
+
+/// No further context will be made. What stood ready for it, such as workers, may take its time to go.
+void device_core::drop_source()
+{
+    if (!source_.make)
+        return;
+    auto last = std::make_shared<context_factory>(std::move(source_.make));
+    source_.make = nullptr;
+    run_off_executor([last]() mutable { last.reset(); });
 }
 
 double device_core::chance()

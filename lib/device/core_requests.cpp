@@ -91,6 +91,8 @@ void device_core::on_replace(request& r)
     if (life_.failed())
         return complete(r, errc::device_failed);
     replacing_.push_back(r);
+    if (!life_.replacing())
+        replace_at_ = r.sequence;
     life_.replace();
 }
 
@@ -141,11 +143,19 @@ void device_core::expire()
         complete(*r, errc::deadline_exceeded);
 }
 
+/// Whether the next in the queue is for the context there is: what came before a replacement was asked for still runs
+/// on the old one, because its refs are of that.
+bool device_core::may_start() noexcept
+{
+    const request* next = admission_.front();
+    return next && life_.running() && (life_.open() || next->sequence < replace_at_);
+}
+
 void device_core::launch()
 {
     for (int n = 0; n < launches_per_turn && context_->accepting(); ++n) {
         release_due();
-        request* r = admission_.next();
+        request* r = may_start() ? admission_.next() : nullptr;
         if (!r)
             return;
         context_->submit(*r, now_);

@@ -144,8 +144,8 @@ void device_core::turn(pending_list& done)
         if (life_.open()) {
             serve_pinned();
             begin_compiles();
-            launch();
         }
+        launch();
         release_due();
         now_ = clock::now();
         next = context_->turn(now_);
@@ -153,7 +153,7 @@ void device_core::turn(pending_list& done)
             on_lost(*std::exchange(lost_, std::nullopt));
         else if (!context_->accepting())
             life_.condemned();
-        if (context_ && context_->accepting() && life_.open() && admission_.has_next())
+        if (context_ && context_->accepting() && may_start() && admission_.has_next())
             next.when = next_turn::kind::again;
     }
     if (!context_)
@@ -164,7 +164,7 @@ void device_core::turn(pending_list& done)
         fill(call.stats);
         complete(call, {});
     }
-    follow(life_.advance_replace(admission_.in_flight() > 0));
+    follow(life_.advance_replace(admission_.in_flight() > 0 || may_start()));
     follow(life_.advance_stop(has_work()));
     publish();
     set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));

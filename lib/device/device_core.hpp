@@ -96,12 +96,14 @@ private:
     void end_replacements(error_code ec, std::uint64_t up_to);
     void fail_everything();
     void finish_stop();
+    void drop_source();
     void run_off_executor(std::function<void()> job);
     double chance();
 
     void keep(release_node& n);
     void release_due();
     void expire();
+    bool may_start() noexcept;
     void launch();
     void serve_pinned();
     void begin_compiles();
@@ -153,6 +155,8 @@ private:
     clock::time_point timer_at_ = clock::time_point::max();
     std::uint64_t epoch_ = 0;
     std::uint64_t arrivals_ = 0;
+    /// The request that asked for the replacement under way.
+    std::uint64_t replace_at_ = 0;
     /// The last request that came before the making of the latest context began.
     std::uint64_t created_after_ = 0;
     boost::circular_buffer<std::shared_ptr<release_node>> releases_{16};

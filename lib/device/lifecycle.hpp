@@ -63,6 +63,7 @@ public:
     bool running() const noexcept { return phase_ == phase::running; }
     /// Whether the context may be given work.
     bool open() const noexcept { return running() && !replace_; }
+    bool replacing() const noexcept { return replace_; }
 
 private:
     enum class phase : std::uint8_t { unborn, creating, waiting, running, retiring, failed, closing, stopped };

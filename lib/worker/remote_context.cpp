@@ -100,7 +100,8 @@ bool remote_context::blocked(std::uint32_t slot) const noexcept
     for (const copy& c : copies_)
         if (!c.state.all_sent() && !c.allocating && c.what.ref.slot == slot)
             return true;
-    return std::ranges::any_of(held_, [&](const held& h) { return h.who ? uses(*h.who, slot) : h.released.slot == slot; });
+    return std::ranges::any_of(held_,
+                               [&](const held& h) { return h.who ? uses(*h.who, slot) : h.released.slot == slot; });
 }
 
 bool remote_context::must_wait(const request& r) const noexcept

@@ -30,8 +30,6 @@ struct remote_setup {
     fault_injector* faults = nullptr;
     std::chrono::nanoseconds spin{};
     int copy_threads = 4;
-    /// What else has to go when the device is closed.
-    std::function<void()> on_close;
 };
 
 /// A context in another process: hands requests over, takes the answers, and knows what to tell everybody when the

@@ -101,11 +101,9 @@ void remote_context::begin_piece(copy& c, const host_transfer::piece& part, std:
     if (c.what.way == direction::to_host)
         return send_piece(p);
     ++copying_;
-    crew_.run(
-        [to = setup_.memory->at(block), from = static_cast<std::byte*>(c.what.host) + part.offset, n = part.bytes] {
-            std::memcpy(to, from, n);
-        },
-        &p.token, wake_up());
+    crew_.run([to = setup_.memory->at(block), from = static_cast<std::byte*>(c.what.host) + part.offset,
+               n = part.bytes] { std::memcpy(to, from, n); },
+              &p.token, wake_up());
 }
 
 void remote_context::send_piece(piece& p)

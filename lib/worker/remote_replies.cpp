@@ -160,10 +160,9 @@ bool remote_context::on_ended(decoder& in)
         copy& c = *p.of;
         if (!ec && c.what.way == transfer_view::direction::to_host) {
             ++copying_;
-            crew_.run(
-                [to = static_cast<std::byte*>(c.what.host) + p.part.offset, from = setup_.memory->at(p.block),
-                 n = p.part.bytes] { std::memcpy(to, from, n); },
-                &p.token, wake_up());
+            crew_.run([to = static_cast<std::byte*>(c.what.host) + p.part.offset, from = setup_.memory->at(p.block),
+                       n = p.part.bytes] { std::memcpy(to, from, n); },
+                      &p.token, wake_up());
         } else {
             piece_over(p, ec);
         }
@@ -274,8 +273,6 @@ void remote_context::drop(detail::pending_list& out) noexcept
         link_->wait_for_end();
     }
     take_all([&](request& r) { out.push_back(r); });
-    if (setup_.on_close)
-        setup_.on_close();
 }
 
 memory_info remote_context::memory() const noexcept

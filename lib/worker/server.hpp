@@ -26,7 +26,7 @@ struct worker_place {
 };
 
 /// A worker's life: takes requests from the ring, has a context run them, and answers. On one thread.
-class server final : detail::context_events {
+class COACCEL_DECL server final : detail::context_events {
 public:
     explicit server(const worker_place& place);
 

@@ -19,7 +19,7 @@ namespace coaccel::worker {
 inline constexpr std::uint64_t magic = 0x6b726f776c636361ull;
 
 /// Of this version and build of coaccel: two that differ do not talk to each other.
-std::uint64_t build_identity() noexcept;
+COACCEL_DECL std::uint64_t build_identity() noexcept;
 
 // --- the control area ---------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@
 #include <coaccel/host/fault_injector.hpp>
 
 #include <deque>
-#include <mutex>
 #include <optional>
 
 namespace coaccel::worker {
@@ -17,8 +16,8 @@ std::optional<std::string> text_of(const char* t)
     return t ? std::optional<std::string>(t) : std::nullopt;
 }
 
-/// Behind the contexts of one device.
-class source : public std::enable_shared_from_this<source> {
+/// Behind the contexts of one device, which are made one after another.
+class source {
 public:
     source(const source_options& options, const asio::any_io_executor& executor)
         : executor_(executor), options_(options), program_(text_of(options.how.program)),
@@ -44,10 +43,6 @@ public:
         setup.faults = &faults_;
         setup.spin = options_.how.spin;
         setup.copy_threads = options_.copy_threads;
-        setup.on_close = [self = weak_from_this()] {
-            if (const auto s = self.lock())
-                s->dismiss();
-        };
         return std::make_unique<remote_context>(std::move(link), std::move(watch), events, how, std::move(setup));
     }
 
@@ -72,7 +67,6 @@ private:
 
     link_ptr take_standby()
     {
-        const std::scoped_lock lock(mutex_);
         if (standbys_.empty())
             return nullptr;
         link_ptr first = std::move(standbys_.front());
@@ -83,9 +77,8 @@ private:
     // Starting one is quick; that it becomes ready is waited for when it is needed.
     void top_up(const context_options& how)
     {
-        const std::scoped_lock lock(mutex_);
         std::erase_if(standbys_, [](const link_ptr& l) { return l->has_ended(); });
-        while (!dismissed_ && standbys_.size() < static_cast<std::size_t>(options_.standby)) {
+        while (standbys_.size() < static_cast<std::size_t>(options_.standby)) {
             auto made = start(how, true, false);
             // The next context has to be made without, then; why it failed is told there.
             if (!made)
@@ -112,32 +105,21 @@ private:
         return worker_link::start(plan);
     }
 
-    void dismiss()
-    {
-        std::deque<link_ptr> gone;
-        const std::scoped_lock lock(mutex_);
-        dismissed_ = true;
-        gone.swap(standbys_);
-    }
-
     const asio::any_io_executor executor_;
     source_options options_;
     const std::optional<std::string> program_;
     fault_injector own_faults_;
     fault_injector& faults_;
     std::shared_ptr<staging> memory_;
-    std::mutex mutex_;
     std::deque<link_ptr> standbys_;
-    bool dismissed_ = false;
 };
 
 } // namespace
 
 detail::context_factory make_factory(const source_options& options, const asio::any_io_executor& executor)
 {
-    return [s = std::make_shared<source>(options, executor)](detail::context_identity identity,
-                                                             detail::context_events& events,
-                                                             const context_options& how) {
+    return [s = std::make_shared<source>(options, executor)](
+               detail::context_identity identity, detail::context_events& events, const context_options& how) {
         return s->make(identity, events, how);
     };
 }

@@ -1,4 +1,4 @@
-// A user's program: it multiplies two matrices on a host device.
+// A user's program: it multiplies two matrices on a host device, in this process and in a worker's.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -17,12 +17,16 @@ namespace asio = boost::asio;
 
 namespace {
 
-asio::awaitable<ca::result<std::vector<float>>> multiply(asio::any_io_executor executor)
+asio::awaitable<ca::result<std::vector<float>>> multiply(asio::any_io_executor executor, ca::isolation where)
 {
     const std::vector<float> ones(4, 1.0F);
     const std::vector<float> twos(4, 2.0F);
 
-    const ca::device_options options{.kind = ca::device_kind::host};
+    ca::device_options options{.kind = ca::device_kind::host};
+    options.isolation = where;
+#ifdef WORKER_PROGRAM
+    options.worker.program = WORKER_PROGRAM;
+#endif
     BOOST_OUTCOME_CO_TRY(auto dev, co_await ca::device::async_create(executor, options));
     BOOST_OUTCOME_CO_TRY(auto a, co_await dev.async_upload(std::span(ones)));
     BOOST_OUTCOME_CO_TRY(auto b, co_await dev.async_upload(std::span(twos)));
@@ -32,19 +36,21 @@ asio::awaitable<ca::result<std::vector<float>>> multiply(asio::any_io_executor e
     co_return co_await dev.async_download(c);
 }
 
+bool works(ca::isolation where)
+{
+    asio::io_context io;
+    ca::result<std::vector<float>> product;
+    asio::co_spawn(io, multiply(io.get_executor(), where),
+                   [&](std::exception_ptr, ca::result<std::vector<float>> r) { product = std::move(r); });
+    io.run();
+    if (!product)
+        std::printf("%s\n", product.error().message().c_str());
+    return product && product.value() == std::vector<float>(4, 4.0F);
+}
+
 } // namespace
 
 int main()
 {
-    asio::io_context io;
-    ca::result<std::vector<float>> product;
-    asio::co_spawn(io, multiply(io.get_executor()),
-                   [&](std::exception_ptr, ca::result<std::vector<float>> r) { product = std::move(r); });
-    io.run();
-
-    if (!product) {
-        std::printf("%s\n", product.error().message().c_str());
-        return 1;
-    }
-    return product.value() == std::vector<float>(4, 4.0F) ? 0 : 1;
+    return works(ca::isolation::in_process) && works(ca::isolation::worker) ? 0 : 1;
 }

@@ -14,8 +14,6 @@ struct worker_options {
     /// The program; null: what the environment variable COACCEL_WORKER names, else the coaccel-worker that belongs to
     /// this library.
     const char* program = nullptr;
-    /// A shared object for the worker to load, with functions to be called by name; null: none.
-    const char* module = nullptr;
     /// Memory shared with the worker: copies go through it, and pinned buffers live in it.
     std::uint64_t staging_bytes = std::uint64_t(64) << 20;
     /// How long a worker may take to become ready.

@@ -6,6 +6,8 @@
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
+
 #include <csignal>
 #include <mutex>
 #include <numeric>
@@ -62,6 +64,7 @@ struct isolated_fixture {
     ~isolated_fixture()
     {
         gpu = {};
+        work.reset();
         run_out(io);
     }
 
@@ -99,6 +102,8 @@ struct isolated_fixture {
     }
 
     asio::io_context io{1};
+    // As in a server, where there is always something to wait for; an idle device is none.
+    asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
     coaccel::device gpu;
 };
 
