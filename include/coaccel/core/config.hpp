@@ -6,7 +6,7 @@
 #define COACCEL_VERSION_MAJOR 0
 #define COACCEL_VERSION_MINOR 2
 #define COACCEL_VERSION_PATCH 0
-#define COACCEL_VERSION_STRING "0.2.0"
+#define COACCEL_VERSION_STRING "0.3.0"
 
 static_assert(BOOST_VERSION >= 108100, "coaccel needs Boost 1.81 or later");
 

@@ -1,0 +1,59 @@
+// A device in a worker process: the process is killed, and the device goes on.
+#include <coaccel/coaccel.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <csignal>
+#include <exception>
+#include <iostream>
+#include <vector>
+
+namespace ca = coaccel;
+namespace asio = boost::asio;
+
+//[isolated
+asio::awaitable<ca::result<ca::device>> make_device()
+{
+    ca::device_options options;
+    options.isolation = ca::isolation::worker;
+    options.standby = 1; // another worker, with its context made, is ready to take over
+    co_return co_await ca::device::async_create(co_await asio::this_coro::executor, options);
+}
+//]
+
+asio::awaitable<ca::result<float>> run()
+{
+    const std::vector<float> numbers(1000, 1.0f);
+    BOOST_OUTCOME_CO_TRY(auto gpu, co_await make_device());
+    BOOST_OUTCOME_CO_TRY(auto before, co_await gpu.async_stats());
+
+    ::kill(before.hardware.process, SIGKILL);
+
+    //[retry
+    // An upload names nothing that can die with a worker, so the device may repeat it by itself.
+    const ca::exec_options again{.retry = ca::retry::idempotent};
+    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers, again));
+    //]
+    BOOST_OUTCOME_CO_TRY(auto sum, co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = x.size()}));
+    BOOST_OUTCOME_CO_TRY(auto after, co_await gpu.async_stats());
+    std::cout << "worker " << before.hardware.process << " was killed, worker " << after.hardware.process
+              << " took over: generation " << after.generation << '\n';
+    co_return sum;
+}
+
+int main()
+{
+    asio::io_context io;
+    ca::result<float> sum;
+    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<float> r) { sum = r; });
+    io.run();
+    if (!sum) {
+        std::cerr << sum.error().message() << '\n';
+        return 1;
+    }
+    std::cout << "sum: " << sum.value() << '\n';
+    return sum.value() == 1000.0f ? 0 : 1;
+}
