@@ -7,11 +7,17 @@ int main(int argc, char** argv)
     if (!how)
         return 2;
     const std::vector<measurement> all = {
+        // First, while there is no freed memory that could be used again.
+        {"worker_memory", worker_memory_row},
         {"gemm_vs_eigen", gemm_rows},
         {"mailbox_vs_caf_1to1 mailbox_vs_channel_1to1 mailbox_vs_caf_4to1 mailbox_vs_channel_4to1", mailbox_rows},
         {"exec_vs_post exec_depth64_vs_post pending_growth bytes_per_pending_op allocations_per_op "
          "allocations_per_op_depth64",
          exec_rows},
+        {"worker_rtt_spin worker_rtt_block", worker_round_trip_rows},
+        {"worker_depth64", worker_depth_row},
+        {"worker_h2d_64m worker_d2h_64m worker_h2d_64m_pinned worker_d2h_64m_pinned", worker_copy_rows},
+        {"recover_warm recover_cold", worker_recovery_rows},
     };
     return report(all, *how) ? 0 : 1;
 }

@@ -76,6 +76,11 @@ using rows = std::vector<row>;
 void mailbox_rows(rows& table);
 void exec_rows(rows& table);
 void gemm_rows(rows& table);
+void worker_round_trip_rows(rows& table);
+void worker_depth_row(rows& table);
+void worker_copy_rows(rows& table);
+void worker_recovery_rows(rows& table);
+void worker_memory_row(rows& table);
 
 } // namespace coaccel::bench
 

@@ -70,6 +70,8 @@ void sgemm(const stage& s, rows& table)
 std::vector<measurement> all_of(const stage& s)
 {
     return {
+        // First, while there is no freed memory that could be used again.
+        watched("worker_memory", s, worker_memory_row),
         watched("rtt_vs_sync rtt_vs_sync_p99", s, round_trip_rows),
         watched("hostfn_rtt_vs_naive", s, host_fn_row),
         watched("depth64_vs_enqueue", s, depth_vs_enqueue_row),
@@ -87,6 +89,12 @@ std::vector<measurement> all_of(const stage& s)
         watched("jit_warm", s, jit_row),
         watched("cpu_per_op", s, cpu_row),
         watched("growth", s, growth_row),
+        watched("worker_rtt_spin", s, worker_spin_row),
+        watched("worker_rtt_block", s, worker_block_row),
+        watched("worker_depth64", s, worker_depth_row),
+        watched("worker_h2d_64m worker_d2h_64m worker_h2d_64m_pinned worker_d2h_64m_pinned", s, worker_copy_rows),
+        watched("recover_warm", s, worker_warm_row),
+        watched("recover_cold", s, worker_cold_row),
     };
 }
 

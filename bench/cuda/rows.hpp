@@ -28,6 +28,13 @@ void pinned_rows(const stage& s, rows& table);
 void pageable_rows(const stage& s, rows& table);
 void alloc_row(const stage& s, rows& table);
 void jit_row(const stage& s, rows& table);
+void worker_spin_row(const stage& s, rows& table);
+void worker_block_row(const stage& s, rows& table);
+void worker_depth_row(const stage& s, rows& table);
+void worker_copy_rows(const stage& s, rows& table);
+void worker_warm_row(const stage& s, rows& table);
+void worker_cold_row(const stage& s, rows& table);
+void worker_memory_row(const stage& s, rows& table);
 
 /// Prints what the parts cost.
 void print_breakdown(const stage& s);

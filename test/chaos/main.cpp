@@ -1,234 +1,21 @@
 // Random faults, cancellations, deadlines, releases and shutdowns against several devices from many
 // coroutines. Every op must be answered exactly once, every right answer must be right, and in the end
 // nothing may be left.
-#include <coaccel/coaccel.hpp>
+#include "chaos.hpp"
 
-#include <boost/asio.hpp>
-
-#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
-#include <random>
+#include <optional>
 #include <thread>
 #include <vector>
 
-namespace {
+namespace chaos {
 
 using namespace coaccel;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr int device_count = 4;
-constexpr int clients_per_device = 60;
-constexpr int thread_count = 3;
-constexpr auto grace = 60s;
-
-struct tally {
-    std::atomic<std::uint64_t> asked{0};
-    std::atomic<std::uint64_t> answered{0};
-    std::atomic<std::uint64_t> succeeded{0};
-    std::atomic<std::uint64_t> wrong{0};
-    std::atomic<std::uint64_t> unexpected{0};
-    std::atomic<std::uint64_t> shutdowns{0};
-    std::atomic<int> clients{0};
-};
-
-/// One place for a device; when the device is shut down or fails, another takes its place.
-class seat {
-public:
-    explicit seat(const device_options& o) : options(o)
-    {
-        options.kind = device_kind::host;
-        options.host.injector = &injector;
-    }
-
-    device current()
-    {
-        const std::scoped_lock lock(mutex_);
-        return device_;
-    }
-
-    device replace(device d)
-    {
-        const std::scoped_lock lock(mutex_);
-        return std::exchange(device_, std::move(d));
-    }
-
-    fault_injector injector;
-    device_options options;
-
-private:
-    std::mutex mutex_;
-    device device_;
-};
-
-device_options options_for(int i)
-{
-    constexpr completion strategies[] = {completion::adaptive, completion::host_fn, completion::sync,
-                                         completion::adaptive};
-    device_options o;
-    o.kind = device_kind::host;
-    o.host.mode = i == 3 ? host_mode::in_turn : host_mode::pool;
-    o.host.threads = 2;
-    o.host.memory_limit = 8 << 20;
-    o.context.completion = strategies[i];
-    o.context.lanes = i == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
-    o.context.monitor_interval = 5ms;
-    o.context.hang_timeout = 50ms;
-    o.queue.max_in_flight = 64;
-    o.queue.max_queued = 256;
-    o.restart.max_restarts = 50;
-    o.restart.window = 1s;
-    o.restart.initial_backoff = 1ms;
-    o.restart.max_backoff = 5ms;
-    return o;
-}
-
-// What may go wrong here, one way or another.
-bool expected(const error_code& ec)
-{
-    return ec == fault::context_lost || ec == fault::busy || ec == fault::stopped || ec == errc::stale_ref ||
-           ec == errc::device_failed || ec == asio::error::operation_aborted;
-}
-
-class client {
-public:
-    client(seat& where, tally& counts, std::uint32_t seed, const std::atomic<bool>& stop)
-        : where_(where), counts_(counts), random_(seed), stop_(stop)
-    {}
-
-    asio::awaitable<void> run()
-    {
-        while (!stop_.load(std::memory_order_relaxed)) {
-            const bool fine = co_await round(where_.current());
-            if (!fine) {
-                // Back off, so that a device that is down is not drowned.
-                asio::steady_timer timer(co_await asio::this_coro::executor, 1ms);
-                co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
-            }
-        }
-        --counts_.clients;
-    }
-
-private:
-    std::uint32_t pick(std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random_); }
-
-    void count(const error_code& ec)
-    {
-        ++counts_.answered;
-        if (!ec)
-            ++counts_.succeeded;
-        else if (!expected(ec) && counts_.unexpected++ < 10)
-            std::fprintf(stderr, "unexpected: %s\n", ec.message().c_str());
-    }
-
-    /// Counts an answer; true when it is a success.
-    template <class T>
-    bool take(const result<T>& r)
-    {
-        count(r ? error_code() : r.error());
-        return r.has_value();
-    }
-
-    exec_options how()
-    {
-        exec_options o;
-        o.priority = static_cast<priority>(pick(3));
-        if (pick(4) == 0)
-            o.deadline = steady_clock::now() + std::chrono::microseconds(pick(3000));
-        if (pick(8) == 0)
-            o.lane = static_cast<int>(pick(4));
-        if (pick(16) == 0)
-            o.when_full = when_full::fail;
-        return o;
-    }
-
-    asio::awaitable<bool> round(device gpu)
-    {
-        const std::size_t n = 1 + pick(2000);
-        const auto value = static_cast<float>(1 + pick(100));
-        const std::vector<float> data(n, value);
-        ++counts_.asked;
-        auto x = co_await gpu.async_upload(data);
-        if (!take(x))
-            co_return false;
-        ++counts_.asked;
-        auto y = co_await gpu.async_alloc<float>(n, init::zero);
-        if (!take(y))
-            co_return false;
-        switch (pick(4)) {
-        case 0: co_return co_await add(gpu, std::move(x).value(), std::move(y).value(), value);
-        case 1: co_return co_await reduce(gpu, std::move(x).value(), value);
-        case 2: co_return co_await cancelled(gpu, std::move(x).value());
-        default: co_return co_await unawaited(gpu, std::move(x).value(), std::move(y).value());
-        }
-    }
-
-    asio::awaitable<bool> add(device gpu, buffer<float> x, buffer<float> y, float value)
-    {
-        const auto twice = blas::axpy<float>{.x = x, .y = y, .n = x.size(), .alpha = 2.0f};
-        ++counts_.asked;
-        auto summed = co_await gpu.async_exec(seq(twice, twice), how());
-        if (!take(summed))
-            co_return false;
-        // Gone while the download may still wait for it.
-        x.reset();
-        ++counts_.asked;
-        auto out = co_await gpu.async_download(y);
-        if (!take(out))
-            co_return false;
-        for (const float v : out.value())
-            counts_.wrong += v != 4 * value;
-        co_return true;
-    }
-
-    asio::awaitable<bool> reduce(device gpu, buffer<float> x, float value)
-    {
-        ++counts_.asked;
-        auto sum = co_await gpu.async_exec(blas::asum<float>{.x = x, .n = x.size()}, how());
-        if (!take(sum))
-            co_return false;
-        counts_.wrong += sum.value() != value * static_cast<float>(x.size());
-        co_return true;
-    }
-
-    asio::awaitable<bool> cancelled(device gpu, buffer<float> x)
-    {
-        const auto ex = co_await asio::this_coro::executor;
-        // One strand for the signal and the handler, as Asio asks of everybody.
-        auto strand = asio::make_strand(ex);
-        auto signal = std::make_shared<asio::cancellation_signal>();
-        auto on_answer = [self = this, signal](error_code ec) { self->count(ec); };
-        auto start = [gpu, x = std::make_shared<buffer<float>>(std::move(x)), options = how(), signal, strand,
-                      on_answer]() {
-            gpu.async_exec(memory::fill<float>{*x, 1.0f}, options,
-                           asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, on_answer)));
-        };
-        ++counts_.asked;
-        asio::post(strand, start);
-        asio::post(strand, [signal] { signal->emit(asio::cancellation_type::total); });
-        co_return true;
-    }
-
-    asio::awaitable<bool> unawaited(device gpu, buffer<float> x, buffer<float> y)
-    {
-        auto on_answer = [self = this](error_code ec) { self->count(ec); };
-        for (int i = 0; i < 8; ++i) {
-            ++counts_.asked;
-            gpu.async_exec(memory::copy<float>{x, y}, how(), on_answer);
-        }
-        co_return true;
-    }
-
-    seat& where_;
-    tally& counts_;
-    std::minstd_rand random_;
-    const std::atomic<bool>& stop_;
-};
-
-/// Makes sure that the seat holds a device that works.
 asio::awaitable<void> renew(seat& s, tally& counts)
 {
     const auto ex = co_await asio::this_coro::executor;
@@ -244,29 +31,20 @@ asio::awaitable<void> renew(seat& s, tally& counts)
     }
 }
 
-asio::awaitable<void> trouble(std::vector<std::unique_ptr<seat>>& seats, tally& counts, const std::atomic<bool>& stop,
-                              std::uint32_t seed)
+namespace {
+
+constexpr int device_count = 4;
+constexpr int clients_per_device = 60;
+constexpr int thread_count = 3;
+constexpr auto grace = 60s;
+
+asio::awaitable<void> trouble(plan& what, seat& s, tally& counts, const std::atomic<bool>& stop, std::uint32_t seed)
 {
-    std::minstd_rand random(seed);
-    auto pick = [&](std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random); };
-    asio::steady_timer timer(co_await asio::this_coro::executor);
+    dice random(seed);
+    const auto longest = static_cast<std::uint32_t>(what.longest_pause().count());
     while (!stop.load(std::memory_order_relaxed)) {
-        timer.expires_after(std::chrono::milliseconds(1 + pick(20)));
-        co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
-        seat& s = *seats[pick(device_count)];
-        auto& faults = s.injector;
-        const bool threads = s.options.host.mode == host_mode::pool;
-        const auto what = pick(20);
-        if (what < 10)
-            faults.poison();
-        else if (what < 12 && threads)
-            faults.hang();
-        else if (what < 14)
-            faults.refuse_starts(2);
-        else if (what < 16)
-            s.current().cancel();
-        else if (what == 16 || s.current().status().state == device_state::failed)
-            co_await renew(s, counts);
+        co_await pause(std::chrono::milliseconds(1 + random.pick(longest)));
+        co_await what.strike(s, counts, random);
     }
 }
 
@@ -282,10 +60,8 @@ asio::awaitable<void> close(seat& s, std::atomic<std::uint64_t>& leaked, std::at
 
 asio::awaitable<void> progress_line(const tally& counts, const std::atomic<bool>& stop)
 {
-    asio::steady_timer timer(co_await asio::this_coro::executor);
     while (!stop.load(std::memory_order_relaxed)) {
-        timer.expires_after(500ms);
-        co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+        co_await pause(500ms);
         std::fprintf(stderr, "\rops=%llu", static_cast<unsigned long long>(counts.answered.load()));
     }
     std::fprintf(stderr, "\n");
@@ -300,10 +76,13 @@ bool wait_for(Condition condition)
     return condition();
 }
 
-int run(int seconds, std::uint32_t seed)
+int run(plan& what, int seconds, std::uint32_t seed)
 {
+    if (!what.begin())
+        return 1;
     std::vector<std::unique_ptr<seat>> seats;
-    asio::io_context io;
+    std::optional<asio::io_context> own;
+    auto& io = own.emplace();
     auto work = asio::make_work_guard(io);
     std::vector<std::thread> threads;
     for (int i = 0; i < thread_count; ++i)
@@ -312,28 +91,34 @@ int run(int seconds, std::uint32_t seed)
     tally counts;
     std::atomic<bool> stop{false};
     for (int i = 0; i < device_count; ++i) {
-        seats.push_back(std::make_unique<seat>(options_for(i)));
+        seats.push_back(std::make_unique<seat>(what.options_for(i)));
         asio::co_spawn(io, renew(*seats.back(), counts), asio::use_future).get();
     }
     std::vector<std::unique_ptr<client>> clients;
     for (int i = 0; i < device_count * clients_per_device; ++i) {
         clients.push_back(std::make_unique<client>(*seats[static_cast<std::size_t>(i % device_count)], counts,
-                                                   seed + 1 + static_cast<std::uint32_t>(i), stop));
+                                                   seed + 100 + static_cast<std::uint32_t>(i), what.most_elements(),
+                                                   stop));
         ++counts.clients;
         asio::co_spawn(io, clients.back()->run(), asio::detached);
     }
-    auto troubles = asio::co_spawn(io, trouble(seats, counts, stop, seed), asio::use_future);
+    std::vector<std::future<void>> troubles;
+    for (std::size_t i = 0; i < seats.size(); ++i)
+        troubles.push_back(asio::co_spawn(
+            io, trouble(what, *seats[i], counts, stop, seed + static_cast<std::uint32_t>(i)), asio::use_future));
     auto line = asio::co_spawn(io, progress_line(counts, stop), asio::use_future);
 
     std::this_thread::sleep_for(std::chrono::seconds(seconds));
     stop = true;
-    troubles.get();
+    std::uint64_t hung = 0;
+    for (auto& t : troubles)
+        hung += t.wait_for(grace) == std::future_status::timeout;
     line.get();
     wait_for([&] { return counts.clients == 0 && counts.asked == counts.answered; });
-    const auto hung = static_cast<std::uint64_t>(counts.clients.load());
+    hung += static_cast<std::uint64_t>(counts.clients.load()) + counts.stuck;
     const std::uint64_t lost = counts.asked - counts.answered;
 
-    std::uint64_t faults = 0;
+    std::uint64_t faults = what.faults();
     std::atomic<std::uint64_t> leaked{0};
     std::atomic<int> open{0};
     for (auto& s : seats) {
@@ -344,14 +129,13 @@ int run(int seconds, std::uint32_t seed)
     wait_for([&] { return open == 0; });
     leaked += static_cast<std::uint64_t>(open.load());
     work.reset();
-    if (hung + lost + leaked == 0) {
-        for (auto& t : threads)
-            t.join();
-    } else {
+    if (hung + lost + leaked != 0)
         io.stop();
-        for (auto& t : threads)
-            t.join();
-    }
+    for (auto& t : threads)
+        t.join();
+    // What devices leave to its threads, such as workers that stood by, is over then.
+    own.reset();
+    leaked += what.left();
 
     std::printf("faults=%llu ops=%llu succeeded=%llu shutdowns=%llu wrong=%llu unexpected=%llu\n",
                 static_cast<unsigned long long>(faults), static_cast<unsigned long long>(counts.answered.load()),
@@ -372,20 +156,32 @@ bool number(const char* text, int& value)
     return ec == std::errc() && *end == '\0' && value > 0;
 }
 
+int usage(const char* program)
+{
+    std::fprintf(stderr, "usage: %s [--worker] [--seconds N] [--seed N]\n", program);
+    return 2;
+}
+
 } // namespace
+} // namespace chaos
 
 int main(int argc, char** argv)
 {
     int seconds = 10;
     int seed = static_cast<int>(std::random_device{}() % 1000000) + 1;
-    for (int i = 1; i < argc; i += 2) {
-        const bool known = i + 1 < argc && ((std::strcmp(argv[i], "--seconds") == 0 && number(argv[i + 1], seconds)) ||
-                                            (std::strcmp(argv[i], "--seed") == 0 && number(argv[i + 1], seed)));
-        if (!known) {
-            std::fprintf(stderr, "usage: %s [--seconds N] [--seed N]\n", argv[0]);
-            return 2;
-        }
+    bool isolated = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view word = argv[i];
+        const char* const next = i + 1 < argc ? argv[i + 1] : "";
+        if (word == "--worker")
+            isolated = true;
+        else if ((word == "--seconds" && chaos::number(next, seconds)) ||
+                 (word == "--seed" && chaos::number(next, seed)))
+            ++i;
+        else
+            return chaos::usage(argv[0]);
     }
     std::printf("seed=%d\n", seed);
-    return run(seconds, static_cast<std::uint32_t>(seed));
+    const auto what = isolated ? chaos::worker_plan() : chaos::in_process_plan();
+    return chaos::run(*what, seconds, static_cast<std::uint32_t>(seed));
 }
