@@ -1,7 +1,7 @@
 #include "cuda/error.hpp"
 
-#include "cuda/vendor_errors.hpp"
 #include "cuda/load/driver_setup.hpp"
+#include "cuda/vendor_errors.hpp"
 
 #include <algorithm>
 #include <iterator>

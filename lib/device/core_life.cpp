@@ -71,11 +71,16 @@ void device_core::bury(std::unique_ptr<context> dead)
 
 void device_core::close_context()
 {
-    run_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor_),
+    // When no other will follow, what stood ready for it goes too, before anybody is told that the device has stopped.
+    auto maker = std::make_shared<context_factory>();
+    if (life_.stopping())
+        maker->swap(source_.make);
+    run_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor_), maker = std::move(maker),
                       last = std::shared_ptr<context>(std::move(context_))]() mutable {
         auto node = std::make_unique<gone_node>();
         last->drop(node->dropped);
         last.reset();
+        maker.reset();
         self->push(*node.release());
     });
 }
@@ -137,7 +142,7 @@ void device_core::drop_source()
         return;
     auto last = std::make_shared<context_factory>(std::move(source_.make));
     source_.make = nullptr;
-    run_off_executor([last]() mutable { last.reset(); });
+    run_off_executor([last = std::move(last)]() mutable { last.reset(); });
 }
 
 double device_core::chance()

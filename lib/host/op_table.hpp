@@ -31,13 +31,14 @@ public:
     void add()
     {
         kernels_[info_of<Op>().id] = {[](bound_op& o) noexcept {
-            guard(o, [&] {
-                if constexpr (std::is_void_v<typename Op::reply>)
-                    Run(o.as<Op>(), o);
-                else
-                    *static_cast<typename Op::reply*>(o.reply) = Run(o.as<Op>(), o);
-            });
-        }, &info_of<Op>()};
+                                          guard(o, [&] {
+                                              if constexpr (std::is_void_v<typename Op::reply>)
+                                                  Run(o.as<Op>(), o);
+                                              else
+                                                  *static_cast<typename Op::reply*>(o.reply) = Run(o.as<Op>(), o);
+                                          });
+                                      },
+                                      &info_of<Op>()};
     }
 
     /// For ops whose description differs from call to call.

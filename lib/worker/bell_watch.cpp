@@ -21,10 +21,10 @@ void bell_watch::arm()
 {
     if (armed_.exchange(true, std::memory_order_acq_rel))
         return;
-    descriptor_.async_wait(asio::posix::descriptor_base::wait_read, [self = shared_from_this()](const error_code& ec) {
+    // Also when it was cancelled: whoever asked for it anew meanwhile was told that it is armed.
+    descriptor_.async_wait(asio::posix::descriptor_base::wait_read, [self = shared_from_this()](const error_code&) {
         self->armed_.store(false, std::memory_order_release);
-        if (!ec)
-            self->wake();
+        self->wake();
     });
 }
 

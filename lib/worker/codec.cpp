@@ -11,7 +11,8 @@ namespace {
 
 enum class origin : std::uint8_t { none, coaccel, noted, vendor, system, other };
 
-constexpr std::size_t longest_text = 0xffff;
+// With room for the rest of its record in the ring.
+constexpr std::size_t longest_text = 0x3fff;
 
 const boost::system::error_category* vendor_category([[maybe_unused]] std::string_view name) noexcept
 {

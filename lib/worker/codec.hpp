@@ -27,7 +27,14 @@ public:
         put_bytes({reinterpret_cast<const std::byte*>(&value), sizeof(value)});
     }
 
-    void put_bytes(std::span<const std::byte> bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+    void put_bytes(std::span<const std::byte> bytes)
+    {
+        const std::size_t at = out_.size();
+        out_.resize(at + bytes.size());
+        if (!bytes.empty())
+            std::memcpy(out_.data() + at, bytes.data(), bytes.size());
+    }
+
     /// At most 64 KiB of it.
     void put_text(std::string_view text);
     void put_ref(const any_ref& ref);

@@ -49,8 +49,8 @@ public:
     void ended(const error_code& ec) noexcept;
     void fail(const error_code& ec) noexcept { error_ = ec; }
 
-    /// There is no room for the next piece: smaller ones from here on. False when there is reason to wait, because others
-    /// are under way or it cannot be less.
+    /// There is no room for the next piece: smaller ones from here on. False when there is reason to wait, because
+    /// others are under way or it cannot be less.
     [[nodiscard]] bool make_do_with_less() noexcept;
 
     /// Everything the worker has to know, it knows: what comes later may follow.

@@ -5,6 +5,7 @@
 
 #include <coaccel/host/fault_injector.hpp>
 #include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit_occupancy.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -18,6 +19,14 @@ namespace {
 
 // What a record has room for, with its head.
 constexpr std::size_t most_ops = 200;
+
+/// The kernel an op names; zero: none.
+std::uint64_t kernel_of(const bound_op& op) noexcept
+{
+    if (op.info->id == jit::launch_op_id)
+        return op.as<jit::launch_head>().kernel;
+    return op.info->id == info_of<jit::occupancy_op>().id ? op.as<jit::occupancy_op>().kernel : 0;
+}
 
 bool is_allocation(const bound_op& op) noexcept
 {
@@ -152,12 +161,13 @@ play remote_context::next_play(std::size_t ops) noexcept
 void remote_context::send(request& r, flight f, const transfer_view* v, std::uint64_t offset)
 {
     for (const bound_op& o : r.ops)
-        if (o.info->id == jit::launch_op_id)
-            send_image(o);
+        if (const auto kernel = kernel_of(o))
+            send_image(kernel);
     // One that makes a buffer for a copy only sends as many ops as come before it.
     const std::size_t count = f.allocation_of ? 1 : r.ops.size();
+    const std::uint64_t id = enlist(f);
     out_.clear();
-    put_submit_head(out_, enlist(f), r.options, next_play(count), static_cast<std::uint8_t>(count));
+    put_submit_head(out_, id, r.options, next_play(count), static_cast<std::uint8_t>(count));
     for (std::size_t i = 0; i < count; ++i) {
         r.prepare(i);
         bound_op& o = r.ops[i];
@@ -187,7 +197,10 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
     for (std::size_t i = 0; i < count; ++i)
         if (is_allocation(r.ops[i]))
             static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
-    post(out_.record());
+    if (out_.record().size() <= link_->requests().max_record())
+        return post(out_.record());
+    delist(id);
+    events_.finished(r, note_error(errc::invalid_argument, "more ops at once than a worker can be told of"));
 }
 
 void remote_context::release(const any_ref& buffer) noexcept

@@ -112,16 +112,17 @@ private:
     void send(detail::request& r, flight f, const transfer_view* v, std::uint64_t offset);
     void send_release(const any_ref& buffer);
     void send_piece(piece& p);
-    void send_image(const bound_op& op);
+    void send_image(std::uint64_t kernel);
     void go_on(copy& c);
     void go_on_with_all();
     void begin_piece(copy& c, const host_transfer::piece& part, std::uint64_t block);
-    void take_copied();
+    bool take_copied();
     void piece_over(piece& p, const error_code& ec);
     void finish_if_over(copy& c);
     void let_go_of_held();
 
     std::uint64_t enlist(flight f);
+    void delist(std::uint64_t id);
     void post(std::span<const std::byte> record);
     void flush();
     bool take_replies();

@@ -1,8 +1,6 @@
 #include "jit/registry.hpp"
 #include "worker/remote_context.hpp"
 
-#include <coaccel/ops/jit_launch.hpp>
-
 #include <algorithm>
 #include <cstring>
 
@@ -124,7 +122,7 @@ void remote_context::send_piece(piece& p)
     post(out_.record());
 }
 
-void remote_context::take_copied()
+bool remote_context::take_copied()
 {
     crew_.take_done(copied_);
     for (void* t : copied_) {
@@ -145,6 +143,7 @@ void remote_context::take_copied()
         else
             piece_over(p, {});
     }
+    return !copied_.empty();
 }
 
 void remote_context::piece_over(piece& p, const error_code& ec)
@@ -179,9 +178,9 @@ void remote_context::go_on_with_all()
         let_go_of_held();
 }
 
-void remote_context::send_image(const bound_op& op)
+void remote_context::send_image(std::uint64_t kernel)
 {
-    const auto image = jit::find_image(op.as<jit::launch_head>().kernel);
+    const auto image = jit::find_image(kernel);
     if (!image || !images_.insert(image->id).second)
         return;
     const auto code = std::as_bytes(std::span(image->code));

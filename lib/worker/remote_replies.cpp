@@ -34,6 +34,14 @@ std::uint64_t remote_context::enlist(flight f)
     return std::uint64_t(f.serial) << 32 | at;
 }
 
+void remote_context::delist(std::uint64_t id)
+{
+    const auto at = static_cast<std::uint32_t>(id);
+    flights_[at] = {.serial = flights_[at].serial};
+    free_.push_back(at);
+    --in_flight_;
+}
+
 void remote_context::post(std::span<const std::byte> record)
 {
     if (waiting_.empty()) {
@@ -74,7 +82,7 @@ next_turn remote_context::turn(clock::time_point now)
     const auto until = now + looking_time;
     bool moved = false;
     do {
-        take_copied();
+        moved |= take_copied();
         moved |= take_replies();
         flush();
     } while (!moved && !dying_ && !over && in_flight_ > 0 && setup_.spin.count() > 0 && clock::now() < until);
@@ -151,9 +159,7 @@ bool remote_context::on_ended(decoder& in)
     if (!in.at_end())
         return false;
     // Only now is it an answer.
-    flights_[at] = {.serial = f.serial};
-    free_.push_back(at);
-    --in_flight_;
+    delist(id);
     into_pinned_ -= f.into_pinned;
     if (f.part) {
         piece& p = *f.part;

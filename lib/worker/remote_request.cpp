@@ -2,8 +2,10 @@
 
 #include "context/operands.hpp"
 #include "jit/image.hpp"
+#include "worker/host_transfer.hpp"
 
 #include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit_occupancy.hpp>
 
 #include <cstring>
 
@@ -81,6 +83,17 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
         c.reply.assign(units(b.info->reply_size), {});
         b.op = c.op.data();
         b.reply = c.reply.data();
+        // Its addresses are those of another process.
+        if (view_transfer(b))
+            return errc::worker_corrupted;
+        if (frame.id == info_of<jit::occupancy_op>().id) {
+            auto& asked = *reinterpret_cast<jit::occupancy_op*>(c.op.data());
+            const auto image = images.find(asked.kernel);
+            if (!image)
+                return errc::invalid_argument;
+            asked.kernel = image->id;
+            c.kept = image;
+        }
         break;
     }
     case op_kind::launch:
@@ -149,6 +162,13 @@ error_code remote_request::load_launch(const op_frame& frame, cell& c, const ima
                      : std::size_t(a->offset) + a->type.size <= size);
         if (!sound)
             return errc::worker_corrupted;
+    }
+    // Refs are written to when they name what an earlier op made; nothing else may be in their place.
+    std::size_t free_from = sizeof(launch_head) + head.count * sizeof(launch_argument);
+    for (const op_field& f : frame.operands) {
+        if (f.offset < free_from)
+            return errc::worker_corrupted;
+        free_from = f.offset + sizeof(any_ref);
     }
     const auto image = images.find(head.kernel);
     if (!image)

@@ -44,6 +44,8 @@ void server::run(const detail::context_factory& make, fault_injector& faults)
         put_hardware(out_, context_->hardware());
     }
     show_gauges();
+    // Who has said that it is ready is watched, also when it hangs at once.
+    place_.control.beats.fetch_add(1, std::memory_order_relaxed);
     send();
     (void)flush();
     if (ec)

@@ -56,7 +56,6 @@ private:
     fault_injector* faults_ = nullptr;
     ring_reader requests_;
     ring_writer replies_;
-    std::unique_ptr<detail::context> context_;
     image_shelf images_;
     submit_frame frame_;
     std::vector<std::byte> record_;
@@ -69,6 +68,9 @@ private:
     bool warming_ = false;
     bool corrupted_ = false;
     bool lost_ = false;
+
+    // Last, because its ops use the requests until it is gone.
+    std::unique_ptr<detail::context> context_;
 };
 
 } // namespace coaccel::worker

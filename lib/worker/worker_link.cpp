@@ -66,7 +66,7 @@ worker_link::worker_link(const link_plan& plan, shared_area control, doorbell re
       errors_(child_.take_errors()), watch_(std::move(watch)),
       requests_(this->control().requests, control_area_.bytes().subspan(ring_offset, ring_bytes)),
       replies_(this->control().replies, control_area_.bytes().subspan(ring_offset + ring_bytes, ring_bytes)),
-      last_beat_at_(clock::now())
+      began_(clock::now()), last_beat_at_(began_)
 {
     // When it cannot be watched it is as good as ended.
     if (watch_->add(*this, child_.pidfd(), errors_.get(), plan.heartbeat.count() > 0 ? beat_of(plan) : slowest_beat)) {
@@ -90,8 +90,7 @@ control_block& worker_link::control() const noexcept
 
 error_code worker_link::wait_until_ready()
 {
-    const auto began = clock::now();
-    const auto until = began + plan_.start_timeout;
+    const auto until = began_ + plan_.start_timeout;
     std::vector<std::byte> record;
     for (;;) {
         // Looked at first: what it said before it ended still counts.
@@ -106,7 +105,7 @@ error_code worker_link::wait_until_ready()
             if (!ec)
                 log("ready after " +
                     std::to_string(
-                        std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began).count()) +
+                        std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began_).count()) +
                     " ms");
             return ec;
         }
@@ -175,10 +174,12 @@ bool worker_link::alive(clock::time_point now) noexcept
         last_beats_ = beats;
         last_beat_at_ = now;
     }
-    // It beats from its first breath on only once it serves; until then the time to start is what counts.
-    if (plan_.heartbeat.count() == 0 || beats == 0 || now - last_beat_at_ < plan_.heartbeat)
+    // It beats only once it serves; until then the time to start is what counts.
+    const bool late = beats == 0 && now - began_ > plan_.start_timeout;
+    const bool hung = beats != 0 && plan_.heartbeat.count() > 0 && now - last_beat_at_ >= plan_.heartbeat;
+    if (!late && !hung)
         return true;
-    end(errc::worker_hung);
+    end(late ? errc::worker_late : errc::worker_hung);
     return false;
 }
 

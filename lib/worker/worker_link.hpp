@@ -95,6 +95,7 @@ private:
     child_process::end end_{};
     notification listener_;
 
+    const ward::clock::time_point began_;
     // Of the overseer's thread.
     std::uint64_t last_beats_ = 0;
     ward::clock::time_point last_beat_at_;

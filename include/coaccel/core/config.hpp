@@ -4,7 +4,7 @@
 #include <boost/version.hpp>
 
 #define COACCEL_VERSION_MAJOR 0
-#define COACCEL_VERSION_MINOR 2
+#define COACCEL_VERSION_MINOR 3
 #define COACCEL_VERSION_PATCH 0
 #define COACCEL_VERSION_STRING "0.3.0"
 

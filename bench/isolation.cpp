@@ -1,0 +1,172 @@
+#include "isolation.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace coaccel::bench {
+namespace {
+
+std::atomic<clock::rep> loss_seen{0};
+
+void read_log(std::string_view line)
+{
+    for (const std::string_view words : {"lost its context", "ended by signal"})
+        if (line.find(words) != std::string_view::npos) {
+            clock::rep none = 0;
+            loss_seen.compare_exchange_strong(none, clock::now().time_since_epoch().count());
+        }
+}
+
+/// One device and the host memory that is copied into it and out of it.
+struct copying {
+    one_device& on;
+    ref<float> block;
+    std::span<const float> from;
+    std::span<float> to;
+
+    template <class Start>
+    void time(std::vector<double>& times, Start start) const
+    {
+        constexpr int skip = 1;
+        constexpr int count = 6;
+        on.run(1, [&] { return time_each(start, skip, count, &times); });
+    }
+
+    auto in() const
+    {
+        return [this](std::vector<double>& times) {
+            time(times, [gpu = &on.gpu(), b = block, d = from] { return gpu->async_write(b, d); });
+        };
+    }
+
+    auto out() const
+    {
+        return [this](std::vector<double>& times) {
+            time(times, [gpu = &on.gpu(), b = block, d = to] { return gpu->async_read(b, d); });
+        };
+    }
+};
+
+void add_copies(rows& table, const std::string& suffix, const copying& ours, const copying& theirs, double goal,
+                const char* goal_text)
+{
+    constexpr int rounds = 8;
+    for (const copying* c : {&ours, &theirs})
+        std::ranges::fill(c->to, 0.0f);
+    const auto in = collect(rounds, ours.in(), theirs.in());
+    table.push_back(at_most("worker_h2d_64m" + suffix, scaled(in.middle(), to_ms), goal, "ms p50", goal_text));
+    const auto out = collect(rounds, ours.out(), theirs.out());
+    table.push_back(at_most("worker_d2h_64m" + suffix, scaled(out.middle(), to_ms), goal, "ms p50", goal_text));
+    for (const copying* c : {&ours, &theirs})
+        if (!std::ranges::equal(c->from, c->to))
+            throw failure("what came back is not what was sent");
+}
+
+double recovery_time(one_device& d, const recovery& r)
+{
+    const std::vector<float> data(1, 1.0f);
+    d.idle_for(r.between);
+    const auto before = d.gpu().status().generation;
+    loss_seen = 0;
+    r.fault(d);
+    for (;;) {
+        const auto made = d.outcome_of<buffer<float>>(d.gpu().async_upload(std::span<const float>(data)));
+        if (made && d.gpu().status().generation != before)
+            break;
+        if (!made && !is_context_lost(made.error()))
+            throw failure("after a fault: " + made.error().message());
+    }
+    const auto ended = clock::now();
+    if (loss_seen == 0)
+        throw failure("no worker was lost");
+    return std::chrono::duration<double>(ended.time_since_epoch() - clock::duration(loss_seen)).count();
+}
+
+double resident_bytes()
+{
+    std::ifstream file("/proc/self/smaps_rollup");
+    std::string word;
+    double kilobytes = 0;
+    while (file >> word)
+        if (word == "Rss:" && file >> kilobytes)
+            return kilobytes * 1024;
+    throw failure("/proc/self/smaps_rollup does not tell the resident memory");
+}
+
+} // namespace
+
+device_options isolated(device_options o, std::chrono::nanoseconds spin)
+{
+    o.isolation = isolation::worker;
+    o.worker.spin = spin;
+    o.worker.log = &read_log;
+    o.restart.max_restarts = 1000;
+    o.restart.initial_backoff = std::chrono::milliseconds(1);
+    o.restart.multiplier = 1;
+    return o;
+}
+
+void copy_rows(rows& table, const device_options& o)
+{
+    constexpr std::size_t floats = (std::size_t(64) << 20) / sizeof(float);
+    std::vector<float> data(floats);
+    for (std::size_t i = 0; i < floats; ++i)
+        data[i] = static_cast<float>(i % 1000003);
+
+    auto roomy = isolated(o);
+    roomy.worker.staging_bytes = std::uint64_t(256) << 20;
+    one_device ours(roomy);
+    one_device theirs(o);
+    const auto our_block = ours.get<buffer<float>>(ours.gpu().async_alloc<float>(floats));
+    const auto their_block = theirs.get<buffer<float>>(theirs.gpu().async_alloc<float>(floats));
+    {
+        std::vector<float> our_back(floats);
+        std::vector<float> their_back(floats);
+        add_copies(table, "", {ours, our_block.ref(), data, our_back}, {theirs, their_block.ref(), data, their_back},
+                   1.15, "<= 1.15");
+    }
+    const auto pinned = [](one_device& d) {
+        return d.get<pinned_buffer<float>>(d.gpu().async_alloc_pinned<float>(floats));
+    };
+    const auto our_from = pinned(ours);
+    const auto our_to = pinned(ours);
+    const auto their_from = pinned(theirs);
+    const auto their_to = pinned(theirs);
+    std::ranges::copy(data, our_from.begin());
+    std::ranges::copy(data, their_from.begin());
+    add_copies(table, "_pinned", {ours, our_block.ref(), our_from.span(), our_to.span()},
+               {theirs, their_block.ref(), their_from.span(), their_to.span()}, 1.05, "<= 1.05");
+}
+
+void recovery_row(rows& table, const device_options& o, const recovery& r)
+{
+    auto supervised = isolated(o);
+    supervised.standby = r.standby;
+    one_device ours(supervised);
+    std::vector<double> times;
+    for (int i = 0; i < r.rounds; ++i)
+        times.push_back(recovery_time(ours, r) * to_ms);
+    table.push_back(at_most(r.name, {median(times), r.goal_ms}, 1, "ms from loss", r.goal_text));
+}
+
+void memory_row(rows& table, const device_options& o)
+{
+    constexpr int devices = 8;
+    constexpr double mebibyte = 1 << 20;
+    constexpr double goal = 8;
+    // What is made once is not counted. Of the staging areas no page is there before something is copied.
+    const one_device first(isolated(o));
+    std::vector<std::unique_ptr<one_device>> all;
+    const double before = resident_bytes();
+    for (int i = 0; i < devices; ++i)
+        all.push_back(std::make_unique<one_device>(isolated(o)));
+    const double each = (resident_bytes() - before) / devices / mebibyte;
+    table.push_back(at_most("worker_memory", {each, goal}, 1, "MiB/device", "<= 8"));
+}
+
+} // namespace coaccel::bench

@@ -1,0 +1,131 @@
+#ifndef COACCEL_BENCH_ONE_DEVICE_HPP
+#define COACCEL_BENCH_ONE_DEVICE_HPP
+
+#include "cuda/clock.hpp"
+#include "cuda/failure.hpp"
+
+#include <coaccel/device/device.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace coaccel::bench {
+
+/// Awaits an op again and again; `start` returns a deferred one.
+template <class Start>
+asio::awaitable<void> await_each(Start start, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        auto r = co_await start();
+        if (!r)
+            throw failure(r.error().message());
+    }
+}
+
+/// The same, appending the seconds of each op but the first `skip`.
+template <class Start>
+asio::awaitable<void> time_each(Start start, int skip, int count, std::vector<double>* times)
+{
+    for (int i = 0; i < skip + count; ++i) {
+        const auto began = clock::now();
+        auto r = co_await start();
+        const double took = seconds_since(began);
+        if (!r)
+            throw failure(r.error().message());
+        if (i >= skip)
+            times->push_back(took);
+    }
+}
+
+/// A device and the one thread that runs its io_context.
+class one_device {
+public:
+    explicit one_device(const device_options& options)
+    {
+        gpu_ = get<device>(device::async_create(io_.get_executor(), options));
+    }
+    one_device(const one_device&) = delete;
+    one_device& operator=(const one_device&) = delete;
+
+    ~one_device()
+    {
+        try {
+            get<void>(gpu_.async_shutdown(shutdown::abandon));
+        } catch (const std::exception&) {
+        }
+    }
+
+    const device& gpu() const noexcept { return gpu_; }
+
+    /// Runs until a deferred operation has completed.
+    template <class T, class Operation>
+    result<T> outcome_of(Operation operation)
+    {
+        // Not on the stack: after a failure the handler may still be called.
+        auto outcome = std::make_shared<std::optional<result<T>>>();
+        std::move(operation)([outcome](result<T> r) { *outcome = std::move(r); });
+        io_.restart();
+        while (!*outcome)
+            io_.run_one();
+        return std::move(**outcome);
+    }
+
+    template <class T, class Operation>
+    T get(Operation operation)
+    {
+        return value_of(outcome_of<T>(std::move(operation)), "coaccel");
+    }
+
+    /// Lets the device go about its own business.
+    void idle_for(clock::duration time)
+    {
+        io_.restart();
+        io_.run_for(time);
+    }
+
+    /// Runs this many coroutines to their ends, and gives the seconds that took.
+    template <class Make>
+    double run(int coroutines, Make make)
+    {
+        auto all = std::make_shared<crowd>();
+        all->left = coroutines;
+        for (int i = 0; i < coroutines; ++i)
+            asio::co_spawn(io_, make(), [all, this](const std::exception_ptr& e) {
+                if (e && !all->wrong)
+                    all->wrong = e;
+                if (--all->left == 0) {
+                    all->ended = clock::now();
+                    io_.stop();
+                }
+            });
+        const auto began = clock::now();
+        io_.restart();
+        io_.run();
+        if (all->wrong)
+            std::rethrow_exception(all->wrong);
+        return std::chrono::duration<double>(all->ended - began).count();
+    }
+
+private:
+    struct crowd {
+        int left = 0;
+        std::exception_ptr wrong;
+        clock::time_point ended;
+    };
+
+    asio::io_context io_{1};
+    // As in a server, where there is always something to wait for.
+    asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
+    device gpu_;
+};
+
+} // namespace coaccel::bench
+
+#endif

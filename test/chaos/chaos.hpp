@@ -1,0 +1,145 @@
+#ifndef COACCEL_TEST_CHAOS_CHAOS_HPP
+#define COACCEL_TEST_CHAOS_CHAOS_HPP
+
+#include <coaccel/coaccel.hpp>
+
+#include <boost/asio.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <utility>
+
+namespace chaos {
+
+namespace asio = coaccel::asio;
+
+struct tally {
+    std::atomic<std::uint64_t> asked{0};
+    std::atomic<std::uint64_t> answered{0};
+    std::atomic<std::uint64_t> succeeded{0};
+    std::atomic<std::uint64_t> wrong{0};
+    std::atomic<std::uint64_t> unexpected{0};
+    std::atomic<std::uint64_t> shutdowns{0};
+    /// Devices that did not come back.
+    std::atomic<std::uint64_t> stuck{0};
+    std::atomic<int> clients{0};
+};
+
+class dice {
+public:
+    explicit dice(std::uint32_t seed) : random_(seed) {}
+
+    /// From 0 to n - 1.
+    std::uint32_t pick(std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random_); }
+
+private:
+    std::minstd_rand random_;
+};
+
+/// One place for a device; when the device is shut down or fails, another takes its place.
+class seat {
+public:
+    explicit seat(const coaccel::device_options& o) : options(o) { options.host.injector = &injector; }
+
+    coaccel::device current()
+    {
+        const std::scoped_lock lock(mutex_);
+        return device_;
+    }
+
+    coaccel::device replace(coaccel::device d)
+    {
+        const std::scoped_lock lock(mutex_);
+        return std::exchange(device_, std::move(d));
+    }
+
+    /// Odd while somebody forges the answers of the device, which nobody can then hold it to.
+    std::uint32_t epoch() const noexcept { return epoch_.load(); }
+    void next_epoch() noexcept { ++epoch_; }
+    bool honest_since(std::uint32_t epoch) const noexcept { return epoch % 2 == 0 && epoch_.load() == epoch; }
+
+    coaccel::fault_injector injector;
+    coaccel::device_options options;
+
+private:
+    std::mutex mutex_;
+    coaccel::device device_;
+    std::atomic<std::uint32_t> epoch_{0};
+};
+
+/// What devices there are, and what happens to them.
+class plan {
+public:
+    virtual ~plan() = default;
+
+    virtual coaccel::device_options options_for(int seat) const = 0;
+    /// The most elements of a copy.
+    virtual std::uint32_t most_elements() const noexcept = 0;
+    virtual std::chrono::milliseconds longest_pause() const noexcept = 0;
+
+    /// Before there is any device; false when there can be none.
+    virtual bool begin() { return true; }
+
+    /// One misfortune.
+    virtual asio::awaitable<void> strike(seat& s, tally& counts, dice& random) = 0;
+
+    /// Beyond those that the injectors played.
+    virtual std::uint64_t faults() const noexcept { return 0; }
+
+    /// What is left when every device is gone.
+    virtual std::uint64_t left() { return 0; }
+};
+
+std::unique_ptr<plan> in_process_plan();
+std::unique_ptr<plan> worker_plan();
+
+asio::awaitable<void> pause(std::chrono::milliseconds time);
+
+/// Makes sure that the seat holds a device that works.
+asio::awaitable<void> renew(seat& s, tally& counts);
+
+/// Coroutines that use the seat until `stop`, with checked results.
+class client {
+public:
+    client(seat& where, tally& counts, std::uint32_t seed, std::uint32_t most_elements, const std::atomic<bool>& stop)
+        : where_(where), counts_(counts), dice_(seed), most_elements_(most_elements), stop_(stop)
+    {}
+
+    asio::awaitable<void> run();
+
+private:
+    void count(const coaccel::error_code& ec, std::uint32_t epoch);
+    void judge(std::uint64_t wrong);
+
+    /// Counts an answer; true when it is a success.
+    template <class T>
+    bool take(const coaccel::result<T>& r)
+    {
+        count(r ? coaccel::error_code() : r.error(), epoch_);
+        return r.has_value();
+    }
+
+    std::uint32_t pick(std::uint32_t n) { return dice_.pick(n); }
+    coaccel::exec_options how();
+    asio::awaitable<bool> round(coaccel::device gpu);
+    asio::awaitable<bool> add(coaccel::device gpu, coaccel::buffer<float> x, coaccel::buffer<float> y, float value);
+    asio::awaitable<bool> reduce(coaccel::device gpu, coaccel::buffer<float> x, float value);
+    asio::awaitable<bool> cancelled(coaccel::device gpu, coaccel::buffer<float> x);
+    asio::awaitable<bool> unawaited(coaccel::device gpu, coaccel::buffer<float> x, coaccel::buffer<float> y);
+    asio::awaitable<bool> multiply(coaccel::device gpu);
+    asio::awaitable<bool> there_and_back(coaccel::device gpu);
+
+    seat& where_;
+    tally& counts_;
+    dice dice_;
+    const std::uint32_t most_elements_;
+    const std::atomic<bool>& stop_;
+    std::uint32_t epoch_ = 0;
+};
+
+} // namespace chaos
+
+#endif

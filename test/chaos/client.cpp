@@ -1,0 +1,226 @@
+#include "chaos.hpp"
+
+#include <cstdio>
+#include <vector>
+
+namespace chaos {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+namespace {
+
+// What may go wrong here, one way or another.
+bool expected(const error_code& ec)
+{
+    return ec == fault::context_lost || ec == fault::busy || ec == fault::stopped || ec == errc::stale_ref ||
+           ec == errc::device_failed || ec == asio::error::operation_aborted;
+}
+
+// Small whole numbers, so that every order of adding them gives the same.
+std::vector<float> some_numbers(std::size_t n, std::uint32_t seed)
+{
+    std::vector<float> v(n);
+    for (std::size_t i = 0; i < n; ++i)
+        v[i] = static_cast<float>((i * 7 + seed) % 1009);
+    return v;
+}
+
+} // namespace
+
+asio::awaitable<void> pause(std::chrono::milliseconds time)
+{
+    asio::steady_timer timer(co_await asio::this_coro::executor, time);
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+asio::awaitable<void> client::run()
+{
+    while (!stop_.load(std::memory_order_relaxed)) {
+        epoch_ = where_.epoch();
+        const bool fine = co_await round(where_.current());
+        // Back off, so that a device that is down is not drowned.
+        if (!fine)
+            co_await pause(1ms);
+    }
+    --counts_.clients;
+}
+
+void client::count(const error_code& ec, std::uint32_t epoch)
+{
+    ++counts_.answered;
+    if (!ec)
+        ++counts_.succeeded;
+    else if (!expected(ec) && where_.honest_since(epoch) && counts_.unexpected++ < 10)
+        std::fprintf(stderr, "unexpected: %s\n", ec.message().c_str());
+}
+
+void client::judge(std::uint64_t wrong)
+{
+    if (wrong > 0 && where_.honest_since(epoch_))
+        counts_.wrong += wrong;
+}
+
+exec_options client::how()
+{
+    exec_options o;
+    o.priority = static_cast<priority>(pick(3));
+    if (pick(4) == 0)
+        o.deadline = steady_clock::now() + std::chrono::microseconds(pick(3000));
+    if (pick(8) == 0)
+        o.lane = static_cast<int>(pick(4));
+    if (pick(16) == 0)
+        o.when_full = when_full::fail;
+    return o;
+}
+
+asio::awaitable<bool> client::round(device gpu)
+{
+    const auto what = pick(6);
+    if (what == 0)
+        co_return co_await multiply(gpu);
+    if (what == 1)
+        co_return co_await there_and_back(gpu);
+    const std::size_t n = 1 + pick(2000);
+    const auto value = static_cast<float>(1 + pick(100));
+    const std::vector<float> data(n, value);
+    ++counts_.asked;
+    auto x = co_await gpu.async_upload(data);
+    if (!take(x))
+        co_return false;
+    ++counts_.asked;
+    auto y = co_await gpu.async_alloc<float>(n, init::zero);
+    if (!take(y))
+        co_return false;
+    switch (what) {
+    case 2: co_return co_await add(gpu, std::move(x).value(), std::move(y).value(), value);
+    case 3: co_return co_await reduce(gpu, std::move(x).value(), value);
+    case 4: co_return co_await cancelled(gpu, std::move(x).value());
+    default: co_return co_await unawaited(gpu, std::move(x).value(), std::move(y).value());
+    }
+}
+
+asio::awaitable<bool> client::add(device gpu, buffer<float> x, buffer<float> y, float value)
+{
+    const auto twice = blas::axpy<float>{.x = x, .y = y, .n = x.size(), .alpha = 2.0f};
+    ++counts_.asked;
+    auto summed = co_await gpu.async_exec(seq(twice, twice), how());
+    if (!take(summed))
+        co_return false;
+    // Gone while the download may still wait for it.
+    x.reset();
+    ++counts_.asked;
+    auto out = co_await gpu.async_download(y);
+    if (!take(out))
+        co_return false;
+    std::uint64_t wrong = 0;
+    for (const float v : out.value())
+        wrong += v != 4 * value;
+    judge(wrong);
+    co_return true;
+}
+
+asio::awaitable<bool> client::reduce(device gpu, buffer<float> x, float value)
+{
+    ++counts_.asked;
+    auto sum = co_await gpu.async_exec(blas::asum<float>{.x = x, .n = x.size()}, how());
+    if (!take(sum))
+        co_return false;
+    judge(sum.value() != value * static_cast<float>(x.size()));
+    co_return true;
+}
+
+asio::awaitable<bool> client::cancelled(device gpu, buffer<float> x)
+{
+    const auto ex = co_await asio::this_coro::executor;
+    // One strand for the signal and the handler, as Asio asks of everybody.
+    auto strand = asio::make_strand(ex);
+    auto signal = std::make_shared<asio::cancellation_signal>();
+    auto on_answer = [self = this, epoch = epoch_, signal](error_code ec) { self->count(ec, epoch); };
+    auto start = [gpu, x = std::make_shared<buffer<float>>(std::move(x)), options = how(), signal, strand,
+                  on_answer]() {
+        gpu.async_exec(memory::fill<float>{*x, 1.0f}, options,
+                       asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, on_answer)));
+    };
+    ++counts_.asked;
+    asio::post(strand, start);
+    asio::post(strand, [signal] { signal->emit(asio::cancellation_type::total); });
+    co_return true;
+}
+
+asio::awaitable<bool> client::unawaited(device gpu, buffer<float> x, buffer<float> y)
+{
+    auto on_answer = [self = this, epoch = epoch_](error_code ec) { self->count(ec, epoch); };
+    for (int i = 0; i < 8; ++i) {
+        ++counts_.asked;
+        gpu.async_exec(memory::copy<float>{x, y}, how(), on_answer);
+    }
+    co_return true;
+}
+
+asio::awaitable<bool> client::multiply(device gpu)
+{
+    const std::size_t m = 1 + pick(12), n = 1 + pick(12), k = 1 + pick(12);
+    const auto a = some_numbers(m * k, pick(100));
+    const auto b = some_numbers(k * n, pick(100));
+    counts_.asked += 3;
+    auto x = co_await gpu.async_upload(a);
+    auto y = co_await gpu.async_upload(b);
+    auto z = co_await gpu.async_alloc<float>(m * n);
+    const bool first = take(x), second = take(y), third = take(z);
+    if (!first || !second || !third)
+        co_return false;
+    ++counts_.asked;
+    const blas::gemm<float> op{.a = x.value(), .b = y.value(), .c = z.value(), .m = m, .n = n, .k = k};
+    auto done = co_await gpu.async_exec(op, how());
+    if (!take(done))
+        co_return false;
+    ++counts_.asked;
+    auto out = co_await gpu.async_download(z.value());
+    if (!take(out))
+        co_return false;
+    std::uint64_t wrong = 0;
+    for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+            float sum = 0;
+            for (std::size_t l = 0; l < k; ++l)
+                sum += a[i + l * m] * b[l + j * k];
+            wrong += out.value()[i + j * m] != sum;
+        }
+    judge(wrong);
+    co_return true;
+}
+
+asio::awaitable<bool> client::there_and_back(device gpu)
+{
+    const std::size_t n = 1 + pick(pick(8) == 0 ? most_elements_ : 2000);
+    const std::vector<float> data = some_numbers(n, pick(1000));
+    exec_options options = how();
+    // Nothing that it names dies with a context.
+    options.retry = pick(2) == 0 ? retry::idempotent : retry::never;
+    ++counts_.asked;
+    auto x = co_await gpu.async_upload(data, options);
+    if (!take(x))
+        co_return false;
+    const std::size_t half = n / 2;
+    const auto other = some_numbers(half + 1, pick(1000));
+    if (half > 0) {
+        ++counts_.asked;
+        auto over = co_await gpu.async_write(x.value().subspan(0, half), std::span<const float>(other).first(half));
+        if (!take(over))
+            co_return false;
+    }
+    std::vector<float> back(n, -1.0f);
+    ++counts_.asked;
+    auto got = co_await gpu.async_read(x.value(), std::span<float>(back));
+    if (!take(got))
+        co_return false;
+    std::uint64_t wrong = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        wrong += back[i] != (i < half ? other[i] : data[i]);
+    judge(wrong);
+    co_return true;
+}
+
+} // namespace chaos

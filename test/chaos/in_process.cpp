@@ -1,0 +1,62 @@
+#include "chaos.hpp"
+
+namespace chaos {
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+
+/// Devices in this process, with faults that the host backend plays.
+class in_process final : public plan {
+public:
+    device_options options_for(int i) const override
+    {
+        constexpr completion strategies[] = {completion::adaptive, completion::host_fn, completion::sync,
+                                             completion::adaptive};
+        device_options o;
+        o.kind = device_kind::host;
+        o.host.mode = i == 3 ? host_mode::in_turn : host_mode::pool;
+        o.host.threads = 2;
+        o.host.memory_limit = 8 << 20;
+        o.context.completion = strategies[i];
+        o.context.lanes = i == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
+        o.context.monitor_interval = 5ms;
+        o.context.hang_timeout = 50ms;
+        o.queue.max_in_flight = 64;
+        o.queue.max_queued = 256;
+        o.restart.max_restarts = 50;
+        o.restart.window = 1s;
+        o.restart.initial_backoff = 1ms;
+        o.restart.max_backoff = 5ms;
+        return o;
+    }
+
+    std::uint32_t most_elements() const noexcept override { return 20'000; }
+    std::chrono::milliseconds longest_pause() const noexcept override { return 80ms; }
+
+    asio::awaitable<void> strike(seat& s, tally& counts, dice& random) override
+    {
+        auto& faults = s.injector;
+        const bool threads = s.options.host.mode == host_mode::pool;
+        const auto what = random.pick(20);
+        if (what < 10)
+            faults.poison();
+        else if (what < 12 && threads)
+            faults.hang();
+        else if (what < 14)
+            faults.refuse_starts(2);
+        else if (what < 16)
+            s.current().cancel();
+        else if (what == 16 || s.current().status().state == device_state::failed)
+            co_await renew(s, counts);
+    }
+};
+
+} // namespace
+
+std::unique_ptr<plan> in_process_plan()
+{
+    return std::make_unique<in_process>();
+}
+
+} // namespace chaos

@@ -1,0 +1,340 @@
+#include "chaos.hpp"
+#include "worker/unique_fd.hpp"
+#include "worker/wire.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace chaos {
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+// --- processes ----------------------------------------------------------------------------------------------------
+
+bool is_child(int pid)
+{
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const auto name_end = line.rfind(')');
+    int parent = 0;
+    char state = 0;
+    return name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 &&
+           parent == ::getpid() && state != 'Z';
+}
+
+std::vector<int> children()
+{
+    std::vector<int> found;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+        const std::string name = entry.path().filename();
+        int pid = 0;
+        const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), pid);
+        if (ec == std::errc() && end == name.data() + name.size() && is_child(pid))
+            found.push_back(pid);
+    }
+    return found;
+}
+
+void send(int pid, int signal)
+{
+    if (is_child(pid))
+        ::kill(pid, signal);
+}
+
+std::ptrdiff_t open_descriptors()
+{
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// --- the control area of a worker ---------------------------------------------------------------------------------
+
+class control_area {
+public:
+    explicit control_area(int pid)
+    {
+        const auto path =
+            "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(static_cast<int>(worker::descriptor::control));
+        std::error_code ec;
+        if (std::filesystem::read_symlink(path, ec).string().find("coaccel-control") == std::string::npos)
+            return;
+        const worker::unique_fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+        struct stat found = {};
+        if (!fd || ::fstat(fd.get(), &found) != 0 || found.st_size != static_cast<off_t>(worker::control_bytes))
+            return;
+        void* const at = ::mmap(nullptr, worker::control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+        if (at != MAP_FAILED)
+            memory_ = static_cast<std::byte*>(at);
+    }
+
+    control_area(const control_area&) = delete;
+    control_area& operator=(const control_area&) = delete;
+
+    ~control_area()
+    {
+        if (memory_)
+            ::munmap(memory_, worker::control_bytes);
+    }
+
+    explicit operator bool() const noexcept { return memory_ != nullptr; }
+
+    void scribble(dice& random)
+    {
+        auto& block = *std::launder(reinterpret_cast<worker::control_block*>(memory_));
+        auto& ring = random.pick(2) == 0 ? block.requests : block.replies;
+        const auto nonsense = std::uint64_t(random.pick(1u << 31)) << 32 | random.pick(1u << 31);
+        switch (random.pick(4)) {
+        case 0: ring.written.store(nonsense); break;
+        case 1: ring.taken.store(nonsense); break;
+        case 2:
+            // Both rings, and what is in them.
+            fill(random, worker::ring_offset, 2 * worker::ring_bytes);
+            break;
+        default: {
+            const auto first = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&block.requests) - memory_);
+            fill(random, first, sizeof(worker::control_block) - first);
+        }
+        }
+    }
+
+private:
+    void fill(dice& random, std::size_t first, std::size_t size)
+    {
+        for (std::size_t i = 0; i < size; ++i)
+            const_cast<volatile std::byte*>(memory_)[first + i] = static_cast<std::byte>(random.pick(256));
+    }
+
+    std::byte* memory_ = nullptr;
+};
+
+// --- misfortunes --------------------------------------------------------------------------------------------------
+
+asio::awaitable<bool> moves_on(const device& gpu, generation from, steady_clock::duration patience)
+{
+    const auto end = steady_clock::now() + patience;
+    for (;;) {
+        const auto now = gpu.status();
+        if (now.generation != from || now.state == device_state::failed || now.state == device_state::stopped)
+            co_return true;
+        if (steady_clock::now() > end)
+            co_return false;
+        co_await pause(2ms);
+    }
+}
+
+// One that was not there before; zero when none comes.
+asio::awaitable<int> next_child(const std::vector<int>& before)
+{
+    for (int i = 0; i < 100; ++i) {
+        for (const int pid : children())
+            if (std::ranges::find(before, pid) == before.end())
+                co_return pid;
+        co_await pause(1ms);
+    }
+    co_return 0;
+}
+
+/// How workers ended, as their supervision tells it.
+struct ends {
+    static constexpr std::array<std::pair<const char*, std::string_view>, 4> kinds{{{"killed", "ended by signal"},
+                                                                                    {"stood_still", "no sign of life"},
+                                                                                    {"corrupted", "nonsense"},
+                                                                                    {"refused", "refused to start"}}};
+
+    static void add(std::string_view line)
+    {
+        for (std::size_t i = 0; i < kinds.size(); ++i)
+            if (line.find(kinds[i].second) != std::string_view::npos)
+                ++counts[i];
+    }
+
+    static void print()
+    {
+        for (std::size_t i = 0; i < kinds.size(); ++i)
+            std::printf("%s=%llu%c", kinds[i].first, static_cast<unsigned long long>(counts[i].load()),
+                        i + 1 < kinds.size() ? ' ' : '\n');
+    }
+
+    static inline std::array<std::atomic<std::uint64_t>, kinds.size()> counts{};
+};
+
+/// Devices in worker processes, to which everything happens that can happen to a process.
+class isolated final : public plan {
+public:
+    device_options options_for(int i) const override
+    {
+        device_options o;
+        o.kind = device_kind::host;
+        o.isolation = isolation::worker;
+        o.standby = i % 2;
+        o.host.threads = 2;
+        o.host.memory_limit = 16 << 20;
+        o.context.completion = i == 2 ? completion::sync : completion::adaptive;
+        o.context.lanes = i == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
+        o.context.monitor_interval = 5ms;
+        o.context.hang_timeout = 300ms;
+        o.queue.max_in_flight = 64;
+        o.queue.max_queued = 256;
+        o.restart.max_restarts = 30;
+        o.restart.window = 1s;
+        o.restart.initial_backoff = 1ms;
+        o.restart.max_backoff = 5ms;
+        o.worker.staging_bytes = 1 << 20;
+        o.worker.heartbeat = 300ms;
+        // A worker that is stopped before its first sign of life is given this long.
+        o.worker.start_timeout = 3s;
+        o.worker.log = &ends::add;
+        return o;
+    }
+
+    std::uint32_t most_elements() const noexcept override { return 400'000; }
+    std::chrono::milliseconds longest_pause() const noexcept override { return 200ms; }
+
+    bool begin() override
+    {
+        // What comes into being once and stays is there after the first.
+        error_code ec;
+        {
+            asio::io_context io;
+            device::async_create(io.get_executor(), options_for(0), [&](error_code e, const device&) { ec = e; });
+            io.run();
+        }
+        if (ec)
+            std::fprintf(stderr, "no device can be made: %s\n", ec.message().c_str());
+        descriptors_ = open_descriptors();
+        return !ec;
+    }
+
+    asio::awaitable<void> strike(seat& s, tally& counts, dice& random) override
+    {
+        const auto gpu = s.current();
+        auto stats = co_await gpu.async_stats();
+        if (!stats || stats.value().state == device_state::failed) {
+            co_await renew(s, counts);
+            co_return;
+        }
+        const int pid = stats.value().hardware.process;
+        switch (random.pick(13)) {
+        case 0:
+        case 1: fault(pid, SIGKILL); break;
+        case 2: fault(pid, SIGSTOP); break;
+        case 3: s.injector.poison(); break;
+        case 4: s.injector.hang(); break;
+        case 5:
+            s.injector.refuse_starts(1 + random.pick(2));
+            fault(pid, SIGKILL);
+            break;
+        case 6: co_await at_birth(pid, random); break;
+        case 7: any_child(random); break;
+        case 8:
+        case 9: co_await forge(s, gpu, stats.value().generation, pid, counts, random); break;
+        case 10: co_await roll_over(gpu, counts); break;
+        case 11: gpu.cancel(); break;
+        default: co_await renew(s, counts);
+        }
+    }
+
+    std::uint64_t faults() const noexcept override { return faults_; }
+
+    std::uint64_t left() override
+    {
+        ends::print();
+        int status = 0;
+        std::uint64_t found = 0;
+        if (::waitpid(-1, &status, WNOHANG) != -1) {
+            found = std::max<std::uint64_t>(children().size(), 1);
+            std::fprintf(stderr, "worker processes that are left: %llu\n", static_cast<unsigned long long>(found));
+        }
+        const auto descriptors = open_descriptors();
+        if (descriptors > descriptors_) {
+            std::fprintf(stderr, "descriptors: %td, and %td before\n", descriptors, descriptors_);
+            found += static_cast<std::uint64_t>(descriptors - descriptors_);
+        }
+        return found;
+    }
+
+private:
+    void fault(int pid, int signal)
+    {
+        send(pid, signal);
+        ++faults_;
+    }
+
+    // The successor is killed as soon as it is there, or starts slowly.
+    asio::awaitable<void> at_birth(int pid, dice& random)
+    {
+        const auto before = children();
+        fault(pid, SIGKILL);
+        const int next = co_await next_child(before);
+        if (next == 0)
+            co_return;
+        if (random.pick(2) == 0) {
+            fault(next, SIGKILL);
+            co_return;
+        }
+        fault(next, SIGSTOP);
+        co_await pause(100ms);
+        send(next, SIGCONT);
+    }
+
+    // It may be one that stands by.
+    void any_child(dice& random)
+    {
+        const auto all = children();
+        if (!all.empty())
+            fault(all[random.pick(static_cast<std::uint32_t>(all.size()))], random.pick(4) == 0 ? SIGSTOP : SIGKILL);
+    }
+
+    asio::awaitable<void> forge(seat& s, device gpu, generation g, int pid, tally& counts, dice& random)
+    {
+        control_area area(pid);
+        if (!area)
+            co_return;
+        ++faults_;
+        s.next_epoch();
+        area.scribble(random);
+        // Nonsense that is never looked at does no harm, so the worker may go on.
+        if (!co_await moves_on(gpu, g, 50ms))
+            send(pid, SIGKILL);
+        if (!co_await moves_on(gpu, g, 20s))
+            ++counts.stuck;
+        s.next_epoch();
+    }
+
+    asio::awaitable<void> roll_over(device gpu, tally& counts)
+    {
+        ++counts.asked;
+        // Whatever happens to the next worker is its error.
+        (void)co_await gpu.async_replace();
+        ++counts.answered;
+    }
+
+    std::atomic<std::uint64_t> faults_{0};
+    std::ptrdiff_t descriptors_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<plan> worker_plan()
+{
+    return std::make_unique<isolated>();
+}
+
+} // namespace chaos

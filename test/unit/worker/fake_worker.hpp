@@ -1,0 +1,206 @@
+#ifndef COACCEL_TEST_UNIT_WORKER_FAKE_WORKER_HPP
+#define COACCEL_TEST_UNIT_WORKER_FAKE_WORKER_HPP
+
+#include "support/context_driver.hpp"
+#include "worker/remote_context.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace test {
+
+/// A process that only sleeps, and the rings of a worker, at whose other end the test is.
+class fake_worker {
+public:
+    fake_worker()
+        : fake_worker(coaccel::worker::link_plan{
+              .program = {}, .setup = {}, .start_timeout = std::chrono::hours(1), .heartbeat = {}, .log = &quiet})
+    {}
+
+    explicit fake_worker(const coaccel::worker::link_plan& plan)
+        : fake_worker(plan, coaccel::worker::shared_area::create(coaccel::worker::control_bytes, "test").value())
+    {}
+
+    fake_worker(const coaccel::worker::link_plan& plan, coaccel::worker::shared_area control)
+        : memory(control.bytes()), block(new(memory.data()) coaccel::worker::control_block)
+    {
+        using namespace coaccel::worker;
+        auto child = child_process::start(
+            {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
+        REQUIRE(child);
+        link = std::make_unique<worker_link>(plan, std::move(control), doorbell::create().value(),
+                                             doorbell::create().value(), unique_fd(), std::move(child).value(),
+                                             overseer::shared());
+    }
+
+    static void quiet(std::string_view) {}
+
+    /// The next thing the parent has asked for; empty when there is none.
+    std::vector<std::byte> take()
+    {
+        std::vector<std::byte> record;
+        auto got = requests.read(record);
+        REQUIRE(got);
+        return got.value() ? record : std::vector<std::byte>();
+    }
+
+    void say(std::span<const std::byte> record)
+    {
+        REQUIRE(replies.write(record) == coaccel::worker::written::yes);
+        link_bell();
+    }
+
+    void link_bell()
+    {
+        if (replies.wants_bell() && link)
+            link->reply_bell().ring();
+    }
+
+    // In the memory of the link, which must live for as long as these are used.
+    std::span<std::byte> memory;
+    coaccel::worker::control_block* block;
+    std::unique_ptr<coaccel::worker::worker_link> link;
+    coaccel::worker::ring_reader requests{block->requests,
+                                          memory.subspan(coaccel::worker::ring_offset, coaccel::worker::ring_bytes)};
+    coaccel::worker::ring_writer replies{
+        block->replies,
+        memory.subspan(coaccel::worker::ring_offset + coaccel::worker::ring_bytes, coaccel::worker::ring_bytes)};
+};
+
+/// A context whose worker is the test.
+class remote_world final : public context_world {
+public:
+    explicit remote_world(std::uint64_t staging_bytes = std::uint64_t(4) << 20)
+        : memory(coaccel::worker::staging::create(staging_bytes).value())
+    {
+        // Never armed then: nobody runs the io_context.
+        context.completion = coaccel::completion::polled;
+    }
+
+    coaccel::detail::context_factory factory() override
+    {
+        return
+            [this](coaccel::detail::context_identity identity, coaccel::detail::context_events& events,
+                   const coaccel::context_options& how) -> coaccel::result<std::unique_ptr<coaccel::detail::context>> {
+                using namespace coaccel::worker;
+                auto watch = bell_watch::create(io.get_executor(), worker.link->reply_bell().fd(), events);
+                REQUIRE(watch);
+                remote_setup setup;
+                setup.identity = identity;
+                setup.memory = memory;
+                setup.copy_threads = 2;
+                return std::make_unique<remote_context>(std::move(worker.link), std::move(watch), events, how,
+                                                        std::move(setup));
+            };
+    }
+
+    void poison() override {}
+
+    boost::asio::io_context io;
+    std::shared_ptr<coaccel::worker::staging> memory;
+    fake_worker worker;
+};
+
+/// A context and, by hand, its worker.
+struct remote_fixture {
+    remote_fixture()
+    {
+        coaccel::worker::decoder in(adopted);
+        coaccel::worker::verb what{};
+        std::uint32_t device = 0, generation = 0;
+        REQUIRE(in.get(what, coaccel::worker::verb::adopt, coaccel::worker::verb::adopt));
+        REQUIRE(in.get(device));
+        REQUIRE(in.get(generation));
+        CHECK(in.at_end());
+        CHECK(device == context_driver::device);
+        CHECK(generation == context_driver::generation);
+    }
+
+    void turn() { driver.context->turn(coaccel::detail::clock::now()); }
+
+    /// The next submission, once it is there.
+    const coaccel::worker::submit_frame& next()
+    {
+        record.clear();
+        driver.run_until([&] {
+            if (record.empty())
+                record = world.worker.take();
+            return !record.empty();
+        });
+        return decoded();
+    }
+
+    const coaccel::worker::submit_frame& decoded()
+    {
+        coaccel::worker::decoder in(record);
+        coaccel::worker::verb what{};
+        REQUIRE(in.get(what, coaccel::worker::verb::submit, coaccel::worker::verb::submit));
+        REQUIRE(coaccel::worker::get_submit(in, frame));
+        return frame;
+    }
+
+    bool silent()
+    {
+        for (int i = 0; i < 10; ++i)
+            turn();
+        record = world.worker.take();
+        return record.empty();
+    }
+
+    void answer(std::uint64_t id, const coaccel::error_code& ec = {}, std::span<const std::byte> replies = {})
+    {
+        coaccel::worker::encoder out;
+        out.put(coaccel::worker::verb::ended);
+        out.put(id);
+        out.put_error(ec);
+        out.put_bytes(replies);
+        world.worker.say(out.record());
+        turn();
+    }
+
+    void answer_made(std::uint64_t id, const coaccel::any_ref& made)
+    {
+        coaccel::worker::encoder out;
+        out.put_ref(made);
+        answer(id, {}, out.record());
+    }
+
+    coaccel::any_ref buffer(std::uint32_t slot, std::uint64_t size, coaccel::dtype type = coaccel::dtype::f32) const
+    {
+        return {.device = context_driver::device,
+                .generation = context_driver::generation,
+                .slot = slot,
+                .version = 1,
+                .offset = 0,
+                .size = size,
+                .type = type};
+    }
+
+    coaccel::ref<float> floats(std::uint32_t slot, std::uint64_t size) const
+    {
+        return coaccel::ref<float>::from_raw(buffer(slot, size));
+    }
+
+    /// Nothing is outstanding any more, and the reason is told.
+    void expect_loss(coaccel::errc why)
+    {
+        driver.run_until([&] { return driver.losses > 0; });
+        CHECK(driver.losses == 1);
+        CHECK(driver.reason == why);
+        CHECK_FALSE(driver.context->accepting());
+    }
+
+    remote_world world;
+    context_driver driver{world};
+    const std::vector<std::byte> adopted = world.worker.take();
+    std::vector<std::byte> record;
+    coaccel::worker::submit_frame frame;
+};
+
+} // namespace test
+
+#endif

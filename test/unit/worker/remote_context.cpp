@@ -1,0 +1,323 @@
+#include "fake_worker.hpp"
+
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+using test::exec;
+using bytes = std::vector<std::byte>;
+using fixture = test::remote_fixture;
+
+exec<memory::fill<float>> fill(ref<float> r)
+{
+    return exec<memory::fill<float>>(memory::fill<float>{r, 1.0f}, exec_options{});
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("remote_context");
+
+TEST_CASE("an op travels as its bytes and ends with the answer")
+{
+    fixture f;
+    exec_options how;
+    how.lane = 2;
+    how.priority = priority::low;
+    const memory::fill<float> op{f.floats(3, 10), 2.0f};
+    exec<memory::fill<float>> r(op, how);
+    f.driver.submit(r);
+    const auto& s = f.next();
+    REQUIRE(s.size == 1);
+    CHECK(s.how.lane == 2);
+    CHECK(s.how.priority == priority::low);
+    CHECK(s.play == play::none);
+    CHECK(s.ops[0].what == op_kind::plain);
+    CHECK(s.ops[0].id == info_of<memory::fill<float>>().id);
+    REQUIRE(s.ops[0].data.size() == sizeof(op));
+    CHECK(std::memcmp(s.ops[0].data.data(), &op, sizeof(op)) == 0);
+    CHECK_FALSE(f.driver.has_ended(r));
+    f.answer(s.id);
+    CHECK_FALSE(f.driver.outcome(r));
+}
+
+TEST_CASE("an op that fails has the worker's error")
+{
+    fixture f;
+    auto r = fill(f.floats(3, 10));
+    f.driver.submit(r);
+    f.answer(f.next().id, note_error(errc::out_of_bounds, "beyond"));
+    CHECK(f.driver.outcome(r) == errc::out_of_bounds);
+    CHECK(f.driver.outcome(r).message() == "beyond");
+    CHECK(f.driver.context->accepting());
+}
+
+TEST_CASE("a reply gets to where its request wants it")
+{
+    fixture f;
+    exec<blas::dot<float>> r(blas::dot<float>{.x = f.floats(1, 4), .y = f.floats(2, 4), .n = 4}, exec_options{});
+    f.driver.submit(r);
+    const auto& s = f.next();
+    REQUIRE(s.ops[0].reply_size == sizeof(float));
+    const float result = 2.5f;
+    f.answer(s.id, {}, std::as_bytes(std::span(&result, 1)));
+    REQUIRE_FALSE(f.driver.outcome(r));
+    CHECK(*static_cast<const float*>(r.ops[0].reply) == 2.5f);
+}
+
+TEST_CASE("a buffer is what the worker made, and is given back there")
+{
+    fixture f;
+    test::allocate_request r(16);
+    f.driver.submit(r);
+    const auto& s = f.next();
+    CHECK(s.ops[0].what == op_kind::allocate);
+    CHECK(s.ops[0].count == 16);
+    CHECK(s.ops[0].type == dtype::f32);
+    f.answer_made(s.id, f.buffer(5, 16));
+    REQUIRE_FALSE(f.driver.outcome(r));
+    CHECK(r.made.ref == f.buffer(5, 16));
+    CHECK(f.driver.context->live_buffers() == 1);
+
+    any_ref other = r.made.ref;
+    ++other.generation;
+    f.driver.context->release(other);
+    CHECK(f.silent());
+    CHECK(f.driver.context->live_buffers() == 1);
+    f.driver.context->release(r.made.ref);
+    CHECK_FALSE(f.silent());
+    decoder in(f.record);
+    verb what{};
+    any_ref released;
+    CHECK(in.get(what, verb::release, verb::release));
+    CHECK(in.get_ref(released));
+    CHECK(in.at_end());
+    CHECK(released == r.made.ref);
+    CHECK(f.driver.context->live_buffers() == 0);
+}
+
+TEST_CASE("a buffer that was not asked for is a lie")
+{
+    struct lie {
+        const char* what;
+        void (*change)(any_ref&);
+    };
+    for (const auto& l :
+         {lie{"device", [](any_ref& r) { ++r.device; }}, lie{"no device", [](any_ref& r) { r.device = 0; }},
+          lie{"made here", [](any_ref& r) { r.device = made_here; }},
+          lie{"generation", [](any_ref& r) { --r.generation; }}, lie{"offset", [](any_ref& r) { r.offset = 1; }},
+          lie{"size", [](any_ref& r) { --r.size; }}, lie{"type", [](any_ref& r) { r.type = dtype::i32; }},
+          lie{"no type", [](any_ref& r) { r.type = dtype(0); }}}) {
+        INFO(std::string(l.what));
+        fixture f;
+        test::allocate_request r(16);
+        f.driver.submit(r);
+        any_ref made = f.buffer(5, 16);
+        l.change(made);
+        f.answer_made(f.next().id, made);
+        f.expect_loss(errc::worker_corrupted);
+        CHECK(f.driver.outcome(r) == errc::context_lost);
+        CHECK(r.made.ref == any_ref{});
+    }
+}
+
+TEST_CASE("answers that nobody waits for, and records that are none, are the end of the worker")
+{
+    struct wrong {
+        const char* what;
+        bytes (*make)(std::uint64_t id, const bytes& good);
+    };
+    const auto number = [](bytes r, std::size_t at, std::uint64_t n) {
+        std::memcpy(r.data() + at, &n, sizeof(n));
+        return r;
+    };
+    static const auto set = number;
+    for (const auto& w :
+         {wrong{"another slot", [](std::uint64_t id, const bytes& g) { return set(g, 1, id + 1); }},
+          wrong{"a slot that there is not", [](std::uint64_t, const bytes& g) { return set(g, 1, ~std::uint64_t(0)); }},
+          wrong{"another serial",
+                [](std::uint64_t id, const bytes& g) { return set(g, 1, id + (std::uint64_t(1) << 32)); }},
+          wrong{"serial zero", [](std::uint64_t id, const bytes& g) { return set(g, 1, id & 0xffffffff); }},
+          wrong{"more than an answer",
+                [](std::uint64_t, const bytes& g) {
+                    auto r = g;
+                    r.push_back(std::byte{0});
+                    return r;
+                }},
+          wrong{"another verb",
+                [](std::uint64_t, const bytes& g) {
+                    auto r = g;
+                    r[0] = std::byte(verb::ready);
+                    return r;
+                }},
+          wrong{"no verb", [](std::uint64_t, const bytes&) { return bytes(1); }},
+          wrong{"half an answer", [](std::uint64_t, const bytes& g) { return bytes(g.begin(), g.begin() + 9); }},
+          wrong{"a loss without a reason",
+                [](std::uint64_t, const bytes&) { return bytes{std::byte(verb::lost), std::byte{0}}; }}}) {
+        INFO(std::string(w.what));
+        fixture f;
+        auto r = fill(f.floats(3, 10));
+        f.driver.submit(r);
+        const auto id = f.next().id;
+        encoder out;
+        out.put(verb::ended);
+        out.put(id);
+        out.put_error({});
+        f.world.worker.say(w.make(id, {out.record().begin(), out.record().end()}));
+        f.expect_loss(errc::worker_corrupted);
+        CHECK(f.driver.outcome(r) == errc::context_lost);
+    }
+}
+
+TEST_CASE("an answer counts once")
+{
+    fixture f;
+    auto r = fill(f.floats(3, 10));
+    f.driver.submit(r);
+    const auto id = f.next().id;
+    f.answer(id);
+    CHECK_FALSE(f.driver.outcome(r));
+    auto second = fill(f.floats(3, 10));
+    f.driver.submit(second);
+    f.answer(id);
+    f.expect_loss(errc::worker_corrupted);
+    CHECK_FALSE(f.driver.outcome(r));
+    CHECK(f.driver.outcome(second) == errc::context_lost);
+}
+
+TEST_CASE("a ring that makes no sense is the end of the worker")
+{
+    for (const bool of_replies : {true, false}) {
+        fixture f;
+        auto r = fill(f.floats(3, 10));
+        f.driver.submit(r);
+        if (of_replies)
+            f.world.worker.block->replies.written = 7;
+        else
+            f.world.worker.block->requests.taken = ~std::uint64_t(0) - 6;
+        // The writer looks at the other side only when its ring seems full.
+        std::deque<exec<memory::fill<float>>> more;
+        while (f.driver.losses == 0 && more.size() < 20000) {
+            f.driver.submit(more.emplace_back(memory::fill<float>{f.floats(3, 10), 1.0f}, exec_options{}));
+            f.turn();
+        }
+        f.expect_loss(errc::worker_corrupted);
+        CHECK(f.driver.outcome(r) == errc::context_lost);
+        for (auto& m : more)
+            CHECK(f.driver.outcome(m) == errc::context_lost);
+    }
+}
+
+TEST_CASE("a loss that the worker tells has its reason")
+{
+    fixture f;
+    auto r = fill(f.floats(3, 10));
+    f.driver.submit(r);
+    encoder out;
+    out.put(verb::lost);
+    out.put_error(note_error(errc::device_lost, "fell off the bus"));
+    f.world.worker.say(out.record());
+    f.driver.run_until([&] { return f.driver.losses > 0; });
+    CHECK(f.driver.reason.message() == "fell off the bus");
+    CHECK(f.driver.outcome(r) == errc::context_lost);
+    auto late = fill(f.floats(3, 10));
+    CHECK(f.driver.outcome_of(late) == errc::context_lost);
+}
+
+TEST_CASE("what needs this process is refused at once")
+{
+    fixture f;
+    test::allocate_request managed(16, dtype::f32, memory_kind::managed);
+    CHECK(f.driver.outcome_of(managed) == errc::not_isolatable);
+    test::hold<inout<float>> user(test::hold_lane{&f.world, {}}, std::tuple(inout<float>(f.floats(1, 4))));
+    CHECK(f.driver.outcome_of(user) == errc::not_isolatable);
+    std::byte memory[16];
+    CHECK(f.driver.context->pin(memory) == errc::not_isolatable);
+    CHECK(f.silent());
+}
+
+TEST_CASE("more requests than the ring has room for are all handed over, in order")
+{
+    fixture f;
+    std::deque<exec<memory::fill<float>>> all;
+    for (int i = 0; i < 5000; ++i)
+        f.driver.submit(all.emplace_back(memory::fill<float>{f.floats(3, 10), static_cast<float>(i)}, exec_options{}));
+    for (int i = 0; i < 5000; ++i) {
+        const auto& s = f.next();
+        memory::fill<float> op;
+        REQUIRE(s.ops[0].data.size() == sizeof(op));
+        std::memcpy(&op, s.ops[0].data.data(), sizeof(op));
+        REQUIRE(op.value == static_cast<float>(i));
+        f.answer(s.id);
+    }
+    for (auto& r : all)
+        CHECK_FALSE(f.driver.outcome(r));
+}
+
+TEST_CASE("what is outstanding when the device is closed is handed over, and the memory comes back")
+{
+    const auto memory = [] {
+        fixture f;
+        std::vector<float> data(std::size_t(1) << 20);
+        auto plain = fill(f.floats(3, 10));
+        exec<detail::read_op<float>> small(detail::read_op<float>{f.floats(4, 10), data.data(), 10}, exec_options{});
+        exec<detail::write_op<float>> large(detail::write_op<float>{f.floats(5, data.size()), data.data(), data.size()},
+                                            exec_options{});
+        auto held = fill(f.floats(5, 10));
+        for (detail::request* r : {static_cast<detail::request*>(&plain), static_cast<detail::request*>(&small),
+                                   static_cast<detail::request*>(&large), static_cast<detail::request*>(&held)})
+            f.driver.submit(*r);
+        detail::pending_list left;
+        f.driver.context->drop(left);
+        int count = 0;
+        while (left.pop_front())
+            ++count;
+        CHECK(count == 4);
+        CHECK(f.driver.ended.empty());
+        CHECK(f.driver.losses == 0);
+        auto kept = f.world.memory;
+        f.driver.context.reset();
+        return kept;
+    }();
+    CHECK(memory->take(memory->bytes()));
+}
+
+TEST_CASE("a worker that ends takes everything with it once, and the memory comes back")
+{
+    const auto memory = [] {
+        fixture f;
+        std::vector<float> data(std::size_t(1) << 20);
+        auto plain = fill(f.floats(3, 10));
+        exec<detail::read_op<float>> small(detail::read_op<float>{f.floats(4, 10), data.data(), 10}, exec_options{});
+        exec<detail::read_op<float>> large(detail::read_op<float>{f.floats(5, data.size()), data.data(), data.size()},
+                                           exec_options{});
+        auto held = fill(f.floats(5, 10));
+        test::allocate_request made(16);
+        f.driver.submit(plain);
+        f.driver.submit(small);
+        f.driver.submit(large);
+        f.driver.submit(held);
+        f.driver.submit(made);
+        f.world.worker.block->replies.written = 1;
+        f.expect_loss(errc::worker_corrupted);
+        for (detail::request* r : {static_cast<detail::request*>(&plain), static_cast<detail::request*>(&small),
+                                   static_cast<detail::request*>(&large), static_cast<detail::request*>(&held),
+                                   static_cast<detail::request*>(&made)})
+            CHECK(f.driver.outcome(*r) == errc::context_lost);
+        auto kept = f.world.memory;
+        f.driver.context.reset();
+        return kept;
+    }();
+    CHECK(memory->take(memory->bytes()));
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,145 @@
+#include "fake_worker.hpp"
+#include "mutator.hpp"
+
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <optional>
+
+// Mutated records for the parent. With a seed in the message of a failure, the same records come again.
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+using test::bytes;
+using test::context_driver;
+using test::exec;
+using test::fuzz_time;
+using test::generator;
+using test::mutated;
+using clock_type = std::chrono::steady_clock;
+
+any_ref buffer_ref(std::uint32_t device, std::uint32_t slot, std::uint64_t size)
+{
+    return {.device = device,
+            .generation = context_driver::generation,
+            .slot = slot,
+            .version = 1,
+            .offset = 0,
+            .size = size,
+            .type = dtype::f32};
+}
+
+/// The right answer to a submission, if it is one.
+bytes right_answer(const bytes& record)
+{
+    decoder in(record);
+    verb what{};
+    submit_frame frame;
+    if (!in.get(what, verb::adopt, verb::image) || what != verb::submit || !get_submit(in, frame))
+        return {};
+    encoder out;
+    out.put(verb::ended);
+    out.put(frame.id);
+    out.put_error({});
+    for (std::size_t i = 0; i < frame.size; ++i) {
+        const bytes reply(frame.ops[i].what == op_kind::plain ? frame.ops[i].reply_size : 0);
+        if (frame.ops[i].what == op_kind::allocate) {
+            any_ref made = buffer_ref(context_driver::device, 9, frame.ops[i].count);
+            made.type = frame.ops[i].type;
+            out.put_ref(made);
+        }
+        out.put_bytes(reply);
+    }
+    return {out.record().begin(), out.record().end()};
+}
+
+struct everything {
+    everything()
+    {
+        const auto x = ref<float>::from_raw(buffer_ref(context_driver::device, 1, data.size()));
+        const auto y = ref<float>::from_raw(buffer_ref(context_driver::device, 2, data.size()));
+        fill.emplace(memory::fill<float>{x, 1}, exec_options{});
+        dot.emplace(blas::dot<float>{.x = x.first(8), .y = y.first(8), .n = 8}, exec_options{});
+        small_write.emplace(detail::write_op<float>{x.first(100), data.data(), 100}, exec_options{});
+        small_read.emplace(detail::read_op<float>{x.first(100), few.data(), 100}, exec_options{});
+        large_write.emplace(detail::write_op<float>{x, data.data(), data.size()}, exec_options{});
+        large_read.emplace(detail::read_op<float>{y, other.data(), other.size()}, exec_options{});
+        behind.emplace(memory::fill<float>{x, 1}, exec_options{});
+        all = {&*fill, &*dot, &made, &*small_write, &*small_read, &*large_write, &*large_read, &*behind};
+    }
+
+    std::vector<float> data = std::vector<float>(100000);
+    std::vector<float> other = std::vector<float>(100000);
+    std::vector<float> few = std::vector<float>(100);
+    test::allocate_request made{64};
+    std::optional<exec<memory::fill<float>>> fill, behind;
+    std::optional<exec<blas::dot<float>>> dot;
+    std::optional<exec<detail::write_op<float>>> small_write, large_write;
+    std::optional<exec<detail::read_op<float>>> small_read, large_read;
+    std::vector<detail::request*> all;
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("wire_fuzz");
+
+TEST_CASE("a context whose worker writes garbage ends every request once and gives its memory back")
+{
+    const auto end = clock_type::now() + fuzz_time(4);
+    std::uint64_t rounds = 0, lost = 0, good = 0, bad = 0;
+    for (std::uint64_t seed = 1; clock_type::now() < end; ++seed, ++rounds) {
+        INFO("seed ", seed);
+        generator random(seed);
+        everything requests;
+        test::remote_world world(std::uint64_t(1) << 20);
+        context_driver driver(world);
+        auto& worker = world.worker;
+        std::vector<bytes> said(1, bytes(16, std::byte{7}));
+        std::size_t submitted = 0;
+        const auto odds = std::uint64_t(2) << random() % 14;
+        const auto step = [&] {
+            if (submitted < requests.all.size() && random() % 2)
+                driver.submit(*requests.all[submitted++]);
+            bytes record;
+            const auto got = worker.requests.read(record);
+            bytes answer;
+            if (got && got.value())
+                answer = right_answer(record);
+            if (!answer.empty())
+                said.push_back(answer);
+            if (random() % odds == 0)
+                answer = mutated(said[random() % said.size()], random, said);
+            if (random() % (odds * 20) == 0)
+                worker.block->replies.written = random();
+            if (random() % (odds * 20) == 0)
+                worker.block->requests.taken = random() & ~std::uint64_t(7);
+            if (random() % 50 == 0)
+                std::memset(world.memory->at(random() % 4096), static_cast<int>(random() & 0xff), 64);
+            if (!answer.empty())
+                (void)worker.replies.write(answer);
+            return driver.losses > 0 || driver.ended.size() == requests.all.size();
+        };
+        driver.run_until(step);
+        lost += static_cast<std::uint64_t>(driver.losses);
+        for (; submitted < requests.all.size(); ++submitted)
+            driver.submit(*requests.all[submitted]);
+        driver.run_until([&] { return driver.ended.size() == requests.all.size(); });
+        for (auto& [request, codes] : driver.ended) {
+            REQUIRE(codes.size() == 1);
+            ++(codes[0] ? bad : good);
+        }
+        REQUIRE(driver.losses <= 1);
+        REQUIRE((driver.losses == 0 || driver.reason));
+        driver.context.reset();
+        REQUIRE(world.memory->take(world.memory->bytes()));
+    }
+    MESSAGE("rounds ", rounds, ", lost ", lost, ", good ", good, ", bad ", bad);
+    CHECK(lost > 0);
+    CHECK(good > 0);
+    CHECK(bad > 0);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,423 @@
+#include "worker/remote_request.hpp"
+
+#include "host/factory.hpp"
+#include "jit/registry.hpp"
+#include "support/context_driver.hpp"
+
+#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+
+class host_world final : public test::context_world {
+public:
+    host_world() { host.mode = host_mode::in_turn; }
+
+    detail::context_factory factory() override
+    {
+        host.injector = &injector;
+        return coaccel::host::make_factory(host);
+    }
+
+    void poison() override { injector.poison(); }
+
+    fault_injector injector;
+    host_options host;
+};
+
+any_ref made_by(std::uint32_t op, std::uint64_t size, dtype type = dtype::f32)
+{
+    return {.device = made_here, .slot = op, .size = size, .type = type};
+}
+
+op_frame allocate(std::uint64_t count, dtype type = dtype::f32)
+{
+    op_frame f;
+    f.what = op_kind::allocate;
+    f.count = count;
+    f.type = type;
+    return f;
+}
+
+template <class Op>
+op_frame plain(const Op& op)
+{
+    op_frame f;
+    f.id = info_of<Op>().id;
+    f.reply_size = info_of<Op>().reply_size;
+    f.data = std::as_bytes(std::span(&op, 1));
+    return f;
+}
+
+op_frame transfer(op_kind what, const any_ref& ref, std::uint64_t offset, std::uint64_t count)
+{
+    op_frame f;
+    f.what = what;
+    f.ref = ref;
+    f.offset = offset;
+    f.count = count;
+    return f;
+}
+
+template <class T>
+struct alignas(64) area {
+    T elements[1024] = {};
+
+    std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(elements)); }
+};
+
+struct fixture {
+    error_code load(std::vector<op_frame> ops)
+    {
+        frame.id = 42;
+        frame.size = ops.size();
+        frame.ops = std::move(ops);
+        return request.load(frame, *driver.context, images, memory.bytes());
+    }
+
+    error_code run(std::vector<op_frame> ops)
+    {
+        if (auto ec = load(std::move(ops)))
+            return ec;
+        return driver.outcome_of(request);
+    }
+
+    std::vector<std::byte> replies(bool succeeded)
+    {
+        encoder out;
+        request.put_replies(out, succeeded);
+        return {out.record().begin(), out.record().end()};
+    }
+
+    host_world world;
+    test::context_driver driver{world};
+    image_shelf images;
+    area<float> memory;
+    submit_frame frame;
+    remote_request request;
+};
+
+// A kernel that takes a number and two buffers, as the parent would have it.
+using launch_of = jit::launch_op<in<float>, out<float>, float>;
+
+struct launch_fixture : fixture {
+    launch_fixture()
+    {
+        image_frame i;
+        i.id = parents_number;
+        i.name = "scale";
+        i.symbol = "_Z5scalePKfPff";
+        const std::string code = "code";
+        i.total = code.size();
+        i.part = std::as_bytes(std::span(code));
+        REQUIRE(images.add(i));
+        op = launch_of({}, {{2}, {3}}, in<float>(ref<float>()), out<float>(ref<float>()), 1.5f);
+        std::memcpy(data, &op, sizeof(op));
+        head().kernel = parents_number;
+    }
+
+    jit::launch_head& head() { return *reinterpret_cast<jit::launch_head*>(data); }
+    jit::launch_argument& argument(std::size_t i) { return const_cast<jit::launch_argument*>(head().arguments())[i]; }
+
+    op_frame launch()
+    {
+        op_frame f;
+        f.what = op_kind::launch;
+        f.id = jit::launch_op_id;
+        f.data = std::span(data, sizeof(op));
+        f.operands = info_of<launch_of>().operands;
+        return f;
+    }
+
+    static constexpr std::uint64_t parents_number = 0x123456789;
+    launch_of op;
+    alignas(16) std::byte data[sizeof(launch_of)];
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("remote_request");
+
+TEST_CASE("a request makes a buffer, uses it and tells what it made")
+{
+    fixture f;
+    f.memory.elements[3] = 7;
+    const memory::fill<float> fill{ref<float>::from_raw(made_by(0, 8)).subspan(2, 4), 2.5f};
+    REQUIRE_FALSE(f.run({allocate(8), transfer(op_kind::write, made_by(0, 8), 0, 8), plain(fill),
+                         transfer(op_kind::read, made_by(0, 8), 128, 8)}));
+    const float* got = f.memory.elements + 32;
+    CHECK(std::vector<float>(got, got + 8) == std::vector<float>{0, 0, 2.5f, 2.5f, 2.5f, 2.5f, 0, 0});
+    const auto replies = f.replies(true);
+    decoder in(replies);
+    any_ref made;
+    REQUIRE(in.get_ref(made));
+    CHECK(in.at_end());
+    CHECK(made == f.request.made(0));
+    CHECK(made.device == test::context_driver::device);
+    CHECK(made.size == 8);
+    CHECK(f.driver.read(ref<float>::from_raw(made)) == std::vector<float>{0, 0, 2.5f, 2.5f, 2.5f, 2.5f, 0, 0});
+    CHECK(f.request.id() == 42);
+    CHECK(f.request.bytes == 64);
+}
+
+TEST_CASE("a request that fails tells only what it allocated")
+{
+    fixture f;
+    const memory::fill<float> fill{ref<float>::from_raw(made_by(0, 9)), 1};
+    CHECK(f.run({allocate(8), plain(fill)}) == errc::out_of_bounds);
+    const auto replies = f.replies(false);
+    decoder in(replies);
+    any_ref made;
+    REQUIRE(in.get_ref(made));
+    CHECK(in.at_end());
+    CHECK(made.size == 8);
+    f.driver.context->release(made);
+    CHECK(f.driver.context->live_buffers() == 0);
+}
+
+TEST_CASE("replies are the bytes of the op's reply")
+{
+    fixture f;
+    const auto k = f.images.find(1);
+    CHECK(k == nullptr);
+    const memory::trim trim;
+    CHECK_FALSE(f.run({plain(trim)}));
+    CHECK(f.replies(true).empty());
+}
+
+TEST_CASE("a request is used again without a trace of the last one")
+{
+    fixture f;
+    REQUIRE_FALSE(f.run({allocate(8), allocate(4), allocate(2)}));
+    const memory::fill<float> fill{ref<float>::from_raw(f.request.made(0)), 1};
+    REQUIRE_FALSE(f.run({plain(fill)}));
+    CHECK(f.request.ops.size() == 1);
+    CHECK(f.replies(true).empty());
+    CHECK(f.load({plain(memory::fill<float>{ref<float>::from_raw(made_by(0, 8)), 1})}) == errc::worker_corrupted);
+}
+
+TEST_CASE("what was made here is an earlier allocation of the same request, or nonsense")
+{
+    fixture f;
+    const auto fill_of = [](std::uint32_t slot) {
+        return memory::fill<float>{ref<float>::from_raw(made_by(slot, 8)), 1};
+    };
+    const auto first = fill_of(0), itself = fill_of(1), far = fill_of(0xffffffff), later = fill_of(2);
+    CHECK_FALSE(f.load({allocate(8), plain(first)}));
+    CHECK(f.load({allocate(8), plain(itself)}) == errc::worker_corrupted);
+    CHECK(f.load({allocate(8), plain(far)}) == errc::worker_corrupted);
+    CHECK(f.load({allocate(8), plain(later), allocate(8)}) == errc::worker_corrupted);
+    CHECK(f.load({allocate(8), plain(first), plain(itself)}) == errc::worker_corrupted);
+    CHECK(f.load({plain(first)}) == errc::worker_corrupted);
+    CHECK(f.load({transfer(op_kind::read, made_by(0, 8), 0, 8)}) == errc::worker_corrupted);
+    CHECK(f.load({allocate(8), transfer(op_kind::read, made_by(1, 8), 0, 8)}) == errc::worker_corrupted);
+}
+
+TEST_CASE("ops that nobody knows are unsupported, those of another size or reply make no sense")
+{
+    fixture f;
+    const memory::fill<float> fill{};
+    auto op = plain(fill);
+    op.id ^= 1;
+    CHECK(f.load({op}) == errc::unsupported_op);
+    op = plain(fill);
+    op.data = op.data.first(op.data.size() - 1);
+    CHECK(f.load({op}) == errc::worker_corrupted);
+    op = plain(fill);
+    ++op.reply_size;
+    CHECK(f.load({op}) == errc::worker_corrupted);
+    op.id = jit::launch_op_id;
+    CHECK(f.load({op}) == errc::unsupported_op);
+    op.id = detail::user_op_id;
+    CHECK(f.load({op}) == errc::unsupported_op);
+}
+
+TEST_CASE("ops that carry addresses are refused, whatever they are")
+{
+    fixture f;
+    float memory[4] = {};
+    const auto made = ref<float>::from_raw(made_by(0, 4));
+    const auto append = [](void*, const void*, std::size_t) noexcept {};
+    CHECK(f.load({allocate(4), plain(detail::write_op<float>{made, memory, 4})}) == errc::worker_corrupted);
+    CHECK(f.load({allocate(4), plain(detail::read_op<float>{made, memory, 4})}) == errc::worker_corrupted);
+    CHECK(f.load({allocate(4), plain(detail::collect_op<float>{made, {nullptr, append, nullptr}})}) ==
+          errc::worker_corrupted);
+}
+
+TEST_CASE("refs of no element type are nonsense, other wrong refs are the context's to refuse")
+{
+    fixture f;
+    REQUIRE_FALSE(f.run({allocate(8)}));
+    const any_ref good = f.request.made(0);
+    const auto outcome = [&](auto change) {
+        any_ref r = good;
+        change(r);
+        const memory::fill<float> fill{ref<float>::from_raw(r), 1};
+        return f.run({plain(fill)});
+    };
+    CHECK_FALSE(outcome([](any_ref&) {}));
+    CHECK(outcome([](any_ref& r) { r.type = dtype(0); }) == errc::worker_corrupted);
+    CHECK(outcome([](any_ref& r) { r.type = dtype(17); }) == errc::worker_corrupted);
+    CHECK(outcome([](any_ref& r) { r.type = dtype::f64; }) == errc::wrong_dtype);
+    CHECK(outcome([](any_ref& r) { ++r.device; }) == errc::wrong_device);
+    CHECK(outcome([](any_ref& r) { ++r.generation; }) == errc::stale_ref);
+    CHECK(outcome([](any_ref& r) { ++r.version; }) == errc::released_ref);
+    CHECK(outcome([](any_ref& r) { r.slot = 1000; }) == errc::out_of_bounds);
+    CHECK(outcome([](any_ref& r) { r.offset = any_ref::invalid_offset; }) == errc::out_of_bounds);
+    CHECK(outcome([](any_ref& r) { r.size = ~std::uint64_t(0); }) == errc::out_of_bounds);
+}
+
+TEST_CASE("transfers stay within the staging area and on their alignment")
+{
+    fixture f;
+    const std::uint64_t bytes = sizeof(f.memory.elements);
+    constexpr std::uint64_t huge = ~std::uint64_t(0);
+    for (const auto what : {op_kind::write, op_kind::read}) {
+        const auto load = [&](std::uint64_t offset, std::uint64_t count, dtype type) {
+            return f.load({allocate(8, type), transfer(what, made_by(0, count, type), offset, count)});
+        };
+        CHECK_FALSE(load(0, 1024, dtype::f32));
+        CHECK_FALSE(load(bytes - 4, 1, dtype::f32));
+        CHECK_FALSE(load(bytes, 0, dtype::f32));
+        CHECK_FALSE(load(bytes - 1, 1, dtype::u8));
+        CHECK(load(0, 1025, dtype::f32) == errc::worker_corrupted);
+        CHECK(load(4, 1024, dtype::f32) == errc::worker_corrupted);
+        CHECK(load(bytes, 1, dtype::u8) == errc::worker_corrupted);
+        CHECK(load(bytes + 1, 0, dtype::u8) == errc::worker_corrupted);
+        CHECK(load(huge, 1, dtype::u8) == errc::worker_corrupted);
+        CHECK(load(0, huge, dtype::f32) == errc::worker_corrupted);
+        CHECK(load(0, huge / 4 + 2, dtype::f32) == errc::worker_corrupted);
+        CHECK(load(huge - 3, 4, dtype::f32) == errc::worker_corrupted);
+        CHECK(load(2, 1, dtype::f32) == errc::worker_corrupted);
+        CHECK(load(4, 1, dtype::f64) == errc::worker_corrupted);
+        CHECK(load(1, 1, dtype::f16) == errc::worker_corrupted);
+        for (int type = 1; type <= 16; ++type)
+            CHECK_FALSE(load(64, 2, static_cast<dtype>(type)));
+    }
+}
+
+TEST_CASE("an allocation that cannot be is refused by the context")
+{
+    fixture f;
+    CHECK(f.run({allocate(0)}) == errc::invalid_argument);
+    CHECK(f.run({allocate(~std::uint64_t(0), dtype::c128)}) == errc::size_overflow);
+    CHECK(f.run({allocate(std::uint64_t(1) << 50)}) == errc::out_of_memory);
+    CHECK(f.driver.context->live_buffers() == 0);
+}
+
+TEST_CASE("a launch is known by the image that the worker has, and keeps it")
+{
+    launch_fixture f;
+    REQUIRE_FALSE(f.load({f.launch()}));
+    const auto& head = f.request.ops[0].as<jit::launch_head>();
+    const auto image = f.images.find(f.parents_number);
+    REQUIRE(image);
+    CHECK(head.kernel == image->id);
+    CHECK(head.host == 0);
+    CHECK(head.count == 3);
+    CHECK_FALSE(f.request.ops[0].info->check(f.request.ops[0].op));
+    const auto users = image.use_count();
+    REQUIRE_FALSE(f.load({allocate(1)}));
+    CHECK(image.use_count() == users - 1);
+    // There is nothing to run it with here.
+    const auto shape = f.head().shape;
+    CHECK(shape.grid.x == 2);
+    CHECK(f.run({f.launch()}).failed());
+}
+
+TEST_CASE("a launch of an image that never came is refused")
+{
+    launch_fixture f;
+    f.head().kernel = 1;
+    CHECK(f.load({f.launch()}) == errc::invalid_argument);
+    image_frame half;
+    half.id = 1;
+    half.symbol = "k";
+    half.total = 100;
+    const std::vector<std::byte> part(50);
+    half.part = part;
+    REQUIRE(f.images.add(half));
+    CHECK(f.load({f.launch()}) == errc::invalid_argument);
+    // The same part again does not go with the first.
+    CHECK_FALSE(f.images.add(half));
+    half.offset = 50;
+    CHECK(f.images.add(half));
+    CHECK_FALSE(f.load({f.launch()}));
+    CHECK_FALSE(f.images.add(half));
+}
+
+TEST_CASE("a function of the parent's is never called")
+{
+    launch_fixture f;
+    f.head().host = 1;
+    REQUIRE_FALSE(f.load({f.launch()}));
+    CHECK(f.request.ops[0].as<jit::launch_head>().host == 0);
+}
+
+TEST_CASE("launches that are malformed are refused")
+{
+    struct wrong {
+        const char* what;
+        void (*change)(launch_fixture&, op_frame&);
+    };
+    static constexpr wrong all[] = {
+        {"another number", [](launch_fixture&, op_frame& o) { ++o.id; }},
+        {"a reply", [](launch_fixture&, op_frame& o) { o.reply_size = 4; }},
+        {"no room for the head",
+         [](launch_fixture&, op_frame& o) { o.data = o.data.first(sizeof(jit::launch_head) - 1); }},
+        {"no room for the arguments",
+         [](launch_fixture&, op_frame& o) { o.data = o.data.first(sizeof(jit::launch_head) + 8); }},
+        {"too many arguments", [](launch_fixture& f, op_frame&) { f.head().count = jit::max_arguments + 1; }},
+        {"far too many arguments", [](launch_fixture& f, op_frame&) { f.head().count = 0xffffffff; }},
+        {"more arguments than there is room for", [](launch_fixture& f, op_frame&) { f.head().count = 16; }},
+        {"an operand that there is not", [](launch_fixture& f, op_frame&) { f.argument(0).operand = 2; }},
+        {"an operand elsewhere", [](launch_fixture& f, op_frame&) { f.argument(0).offset += 8; }},
+        {"a value behind the end", [](launch_fixture& f, op_frame&) { f.argument(2).offset = sizeof(launch_of); }},
+        {"a value across the end", [](launch_fixture& f, op_frame&) { f.argument(2).offset = sizeof(launch_of) - 2; }},
+        {"a value far away", [](launch_fixture& f, op_frame&) { f.argument(2).offset = 0xffff; }},
+        {"a value that is too large", [](launch_fixture& f, op_frame&) { f.argument(2).type.size = 255; }},
+        {"a form that there is not", [](launch_fixture& f, op_frame&) { f.argument(1).type.form = jit::type_form(3); }},
+        {"a code that there is not",
+         [](launch_fixture& f, op_frame&) { f.argument(1).type.code = jit::type_code(35); }},
+        {"a bool that is none",
+         [](launch_fixture& f, op_frame&) { std::memset(&f.argument(2).type.enumeration, 2, 1); }},
+        {"a ref of no type",
+         [](launch_fixture& f, op_frame& o) {
+             reinterpret_cast<any_ref*>(f.data + o.operands[0].offset)->type = dtype(99);
+         }},
+        {"a ref that nobody made",
+         [](launch_fixture& f, op_frame& o) {
+             reinterpret_cast<any_ref*>(f.data + o.operands[0].offset)->device = made_here;
+         }},
+        {"a ref in the head",
+         [](launch_fixture& f, op_frame& o) {
+             // The argument follows, so that only the place is wrong.
+             o.operands[0].offset = f.argument(0).offset = 0;
+             f.head().shape.block.y = static_cast<std::uint32_t>(dtype::f32);
+         }},
+        {"refs that overlap",
+         [](launch_fixture& f, op_frame& o) {
+             o.operands[1].offset = f.argument(1).offset = static_cast<std::uint16_t>(o.operands[0].offset + 8);
+             f.data[o.operands[1].offset + offsetof(any_ref, type)] = static_cast<std::byte>(dtype::f32);
+         }},
+    };
+    for (const auto& w : all) {
+        INFO(std::string(w.what));
+        launch_fixture f;
+        REQUIRE_FALSE(f.load({f.launch()}));
+        op_frame o = f.launch();
+        w.change(f, o);
+        CHECK(f.load({o}) == errc::worker_corrupted);
+    }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,338 @@
+#include "worker/worker_link.hpp"
+
+#include "fake_worker.hpp"
+#include "worker/find_program.hpp"
+#include "worker/staging.hpp"
+
+#include <coaccel/device/device_options.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+std::mutex log_mutex;
+std::vector<std::string> log_lines;
+
+void log(std::string_view line)
+{
+    const std::scoped_lock lock(log_mutex);
+    log_lines.emplace_back(line);
+}
+
+bool logged(const std::string& text)
+{
+    const std::scoped_lock lock(log_mutex);
+    for (const auto& l : log_lines)
+        if (l.find(text) != std::string::npos)
+            return true;
+    return false;
+}
+
+/// A program that is given no arguments, as workers are not.
+class script {
+public:
+    explicit script(const std::string& text)
+    {
+        char name[] = "/tmp/coaccel-link-XXXXXX";
+        REQUIRE(::mkdtemp(name) != nullptr);
+        folder_ = name;
+        std::ofstream(path()) << "#!/bin/sh\n" << text << '\n';
+        fs::permissions(path(), fs::perms::owner_all);
+    }
+    ~script()
+    {
+        std::error_code ignored;
+        fs::remove_all(folder_, ignored);
+    }
+
+    std::string path() const { return folder_ + "/program"; }
+
+private:
+    std::string folder_;
+};
+
+class fixture {
+public:
+    fixture()
+    {
+        plan.setup.kind = static_cast<std::uint8_t>(device_kind::host);
+        plan.setup.host.threads = 1;
+        plan.setup.staging_bytes = memory->bytes();
+        plan.staging_fd = memory->fd();
+        plan.start_timeout = 60s;
+        plan.log = &log;
+    }
+
+    void use_worker()
+    {
+        const auto found = find_program(nullptr);
+        REQUIRE(found);
+        plan.program = found.value();
+    }
+
+    std::unique_ptr<worker_link> start()
+    {
+        auto made = worker_link::start(plan);
+        REQUIRE(made);
+        return std::move(made).value();
+    }
+
+    error_code outcome_of(const std::string& text)
+    {
+        const script s(text);
+        plan.program = s.path();
+        return start()->wait_until_ready();
+    }
+
+    std::shared_ptr<staging> memory = staging::create(std::uint64_t(1) << 20).value();
+    link_plan plan;
+};
+
+bool contains(const error_code& ec, const std::string& text)
+{
+    return ec.message().find(text) != std::string::npos;
+}
+
+bool exists(int pid)
+{
+    return ::kill(pid, 0) == 0;
+}
+
+error_code greeting(const encoder& said)
+{
+    test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = {}, .log = &log});
+    f.say(said.record());
+    return f.link->wait_until_ready();
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("worker_link");
+
+TEST_CASE("a program that is not there is missing")
+{
+    fixture f;
+    for (const char* program : {"/nonexistent/coaccel-worker", "/tmp", "/etc/passwd"}) {
+        CAPTURE(program);
+        f.plan.program = program;
+        CHECK(worker_link::start(f.plan).error() == errc::worker_missing);
+    }
+}
+
+TEST_CASE("a program that ends by itself has ended, with its status")
+{
+    fixture f;
+    f.plan.program = "/bin/true";
+    auto ec = f.start()->wait_until_ready();
+    CHECK(ec == errc::worker_exited);
+    CHECK(contains(ec, "status 0"));
+    ec = f.outcome_of("exit 3");
+    CHECK(ec == errc::worker_exited);
+    CHECK(contains(ec, "status 3"));
+}
+
+TEST_CASE("a program that is ended by a signal was killed")
+{
+    fixture f;
+    const auto ec = f.outcome_of("kill -9 $$");
+    CHECK(ec == errc::worker_killed);
+    CHECK(contains(ec, "signal 9"));
+    CHECK(f.outcome_of("kill -SEGV $$") == errc::worker_killed);
+}
+
+TEST_CASE("a program of another build says so with its status")
+{
+    fixture f;
+    CHECK(f.outcome_of("exit 70") == errc::worker_mismatch);
+}
+
+TEST_CASE("a program that never becomes ready is late, and is ended")
+{
+    fixture f;
+    f.plan.start_timeout = 50ms;
+    const script s("exec sleep 1000");
+    f.plan.program = s.path();
+    auto link = f.start();
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(link->wait_until_ready() == errc::worker_late);
+    CHECK(std::chrono::steady_clock::now() - begin >= 50ms);
+    link->wait_for_end();
+    CHECK(link->has_ended());
+    CHECK(link->reason() == errc::worker_late);
+}
+
+TEST_CASE("what a worker writes to its standard error is in the log")
+{
+    fixture f;
+    (void)f.outcome_of("echo 'no such luck' >&2; exit 1");
+    CHECK(logged(": no such luck"));
+}
+
+TEST_CASE("a worker becomes ready and says what it is")
+{
+    fixture f;
+    f.use_worker();
+    auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    CHECK(link->backend() == "host");
+    CHECK(link->hardware().name == "CPU");
+    CHECK(link->now().total > 0);
+    CHECK_FALSE(link->has_ended());
+    const int pid = link->hardware().process;
+    CHECK(exists(pid));
+    CHECK(logged("coaccel-worker " + std::to_string(pid) + ": ready after"));
+    link.reset();
+    CHECK_FALSE(exists(pid));
+}
+
+TEST_CASE("a worker that is killed is told, with the listener and the bell")
+{
+    fixture f;
+    f.use_worker();
+    auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    std::atomic<int> calls{0};
+    link->listen({[](void* n) noexcept { ++*static_cast<std::atomic<int>*>(n); }, &calls});
+    REQUIRE(::kill(link->hardware().process, SIGKILL) == 0);
+    CHECK(link->reply_bell().wait(60s));
+    link->wait_for_end();
+    CHECK(calls == 1);
+    CHECK(link->reason() == errc::worker_killed);
+    // The first reason stays.
+    link->end(errc::worker_hung);
+    CHECK(link->reason() == errc::worker_killed);
+}
+
+TEST_CASE("a worker that is ended has the reason it was ended for")
+{
+    fixture f;
+    f.use_worker();
+    for (const auto why : {errc::worker_corrupted, errc::worker_hung, errc::context_lost}) {
+        auto link = f.start();
+        REQUIRE_FALSE(link->wait_until_ready());
+        link->end(why);
+        CHECK(link->reason() == why);
+        link->end(errc::worker_exited);
+        link->wait_for_end();
+        CHECK(link->reason() == why);
+        CHECK(contains(link->reason(), std::to_string(link->hardware().process)));
+    }
+}
+
+TEST_CASE("a worker that stops giving signs of life is ended")
+{
+    test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = 100ms, .log = &log});
+    f.block->beats = 1;
+    f.link->wait_for_end();
+    CHECK(f.link->reason() == errc::worker_hung);
+}
+
+TEST_CASE("a worker that is stopped is ended, however early")
+{
+    fixture f;
+    f.use_worker();
+    f.plan.heartbeat = 100ms;
+    auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    REQUIRE(::kill(link->hardware().process, SIGSTOP) == 0);
+    CHECK(link->reply_bell().wait(10s));
+    CHECK(link->has_ended());
+    CHECK(link->reason() == errc::worker_hung);
+}
+
+TEST_CASE("a worker that cannot make its context says why")
+{
+    fixture f;
+    f.use_worker();
+    f.plan.setup.host.faults.refuse_starts = 1;
+    auto link = f.start();
+    CHECK(link->wait_until_ready() == errc::start_failed);
+    link->wait_for_end();
+    CHECK(link->reason() == errc::worker_exited);
+}
+
+TEST_CASE("a worker that gets the wrong memory ends and says so")
+{
+    fixture f;
+    f.use_worker();
+    f.plan.setup.staging_bytes += 4096;
+    CHECK(f.start()->wait_until_ready() == errc::worker_exited);
+    CHECK(logged("the shared memory does not have"));
+}
+
+TEST_CASE("a worker that talks nonsense at the start is corrupted")
+{
+    encoder ready;
+    ready.put(verb::ready);
+    ready.put_text("name");
+    put_hardware(ready, {.name = "hardware"});
+    CHECK_FALSE(greeting(ready));
+
+    encoder out = ready;
+    out.put(std::uint8_t{0});
+    CHECK(greeting(out) == errc::worker_corrupted);
+    for (const std::size_t n : {1u, 4u, 20u}) {
+        out.clear();
+        out.put_bytes(ready.record().first(n));
+        CHECK(greeting(out) == errc::worker_corrupted);
+    }
+    for (const int v : {0, 1, 4, 7, 8, 255}) {
+        CAPTURE(v);
+        out.clear();
+        out.put(static_cast<std::uint8_t>(v));
+        out.put_bytes(ready.record().subspan(1));
+        CHECK(greeting(out) == errc::worker_corrupted);
+    }
+}
+
+TEST_CASE("a worker that refuses says so with an error")
+{
+    const auto refusal = [](const error_code& ec) {
+        encoder out;
+        out.put(verb::refused);
+        out.put_error(ec);
+        return greeting(out);
+    };
+    CHECK(refusal(errc::no_device) == errc::no_device);
+    CHECK(refusal(note_error(errc::library_missing, "libx")).message() == "libx");
+    // In another process it says nothing of this one.
+    CHECK(refusal(errc::context_lost) == errc::start_failed);
+    CHECK(refusal({}) == errc::worker_corrupted);
+}
+
+TEST_CASE("an impossible ring at the start is corrupted")
+{
+    test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = {}, .log = &log});
+    f.block->replies.written = 12345;
+    CHECK(f.link->wait_until_ready() == errc::worker_corrupted);
+    f.link->wait_for_end();
+    CHECK(f.link->reason() == errc::worker_corrupted);
+}
+
+TEST_CASE("what a worker said before it ended still counts")
+{
+    test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = {}, .log = &log});
+    encoder out;
+    out.put(verb::ready);
+    out.put_text("name");
+    put_hardware(out, {.name = "hardware"});
+    f.say(out.record());
+    f.link->end(errc::worker_hung);
+    f.link->wait_for_end();
+    CHECK_FALSE(f.link->wait_until_ready());
+    CHECK(f.link->reason() == errc::worker_hung);
+}
+
+TEST_SUITE_END();
