@@ -75,7 +75,12 @@ std::optional<std::uint64_t> staging::offset_of(const void* memory, std::uint64_
 void staging::listen(notification n) noexcept
 {
     const std::scoped_lock lock(mutex_);
-    listener_ = n;
+    if (n.function) {
+        ++listeners_;
+        listener_ = n;
+    } else if (listeners_ > 0 && --listeners_ == 0) {
+        listener_ = {};
+    }
 }
 
 std::uint64_t staging::pinned() const noexcept

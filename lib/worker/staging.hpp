@@ -36,7 +36,8 @@ public:
     std::uint64_t bytes() const noexcept { return area_.bytes().size(); }
     int fd() const noexcept { return area_.fd(); }
 
-    /// Told when memory came back after somebody had to be put off. An empty one: nobody is.
+    /// Told when memory came back after somebody had to be put off. An empty one takes one back; a context may do so
+    /// after its successor has come, and the last one that came is the one that is told.
     void listen(notification n) noexcept;
 
     std::uint64_t pinned() const noexcept;
@@ -49,6 +50,7 @@ private:
     std::uint64_t pinned_ = 0;
     bool put_off_ = false;
     notification listener_;
+    int listeners_ = 0;
 };
 
 } // namespace coaccel::worker

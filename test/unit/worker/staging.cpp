@@ -177,6 +177,26 @@ TEST_CASE("the listener is told once, when memory comes back that somebody had t
     CHECK(l.calls == 2);
 }
 
+TEST_CASE("who goes after its successor has come does not take back what that one asked for")
+{
+    const auto s = make(mib);
+    listener before;
+    listener after;
+    s->listen(before.told());
+    s->listen(after.told());
+    s->listen({});
+    const auto whole = *s->take(mib);
+    CHECK_FALSE(s->take(1));
+    s->give_back(whole);
+    CHECK(before.calls == 0);
+    CHECK(after.calls == 1);
+    s->listen({});
+    const auto again = *s->take(mib);
+    CHECK_FALSE(s->take(1));
+    s->give_back(again);
+    CHECK(after.calls == 1);
+}
+
 TEST_CASE("threads that take and give back never get the same memory")
 {
     const auto s = make(mib);
