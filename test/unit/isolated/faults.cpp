@@ -197,13 +197,14 @@ TEST_CASE("an upload that may be repeated is not lost with its worker")
     isolated_fixture f(o);
     for (const std::size_t size : {10u, 10u, 10'000u, 100'000u, 1'000'000u}) {
         const auto data = numbers(size);
+        const int process = f.process();
         buffer<float> made;
         std::optional<error_code> answer;
         f.gpu.async_upload(data, {.retry = retry::idempotent}, [&](error_code ec, buffer<float> b) {
             answer = ec;
             made = std::move(b);
         });
-        f.send(SIGKILL);
+        REQUIRE(::kill(process, SIGKILL) == 0);
         test::run_until(f.io, [&] { return answer.has_value(); });
         REQUIRE_FALSE(*answer);
         CHECK(f.download(made.ref()) == data);
