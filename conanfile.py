@@ -103,5 +103,6 @@ class Coaccel(ConanFile):
         component("worker", ["core"] + context + cuda)
         self.cpp_info.components["worker"].system_libs = ["dl"]
         component("device", ["core", "worker"] + context + host + cuda)
-        program = Path(self.package_folder) / "libexec" / "coaccel" / "coaccel-worker"
-        self.runenv_info.define_path("COACCEL_WORKER", str(program))
+        # Where programs go that are not for people differs between toolchains.
+        for program in Path(self.package_folder).rglob("coaccel-worker"):
+            self.runenv_info.define_path("COACCEL_WORKER", str(program))
