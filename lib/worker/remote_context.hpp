@@ -160,6 +160,7 @@ private:
     std::size_t live_buffers_ = 0;
     detail::clock::time_point last_moved_{};
     bool dying_ = false;
+    bool rogue_ = false;
     bool dead_ = false;
     error_code why_;
 

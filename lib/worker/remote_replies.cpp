@@ -235,6 +235,7 @@ void remote_context::condemn(errc why) noexcept
         why_ = errc::context_lost;
         return;
     }
+    rogue_ = why == errc::worker_corrupted;
     if (why != errc{})
         link_->end(why);
     if (!why_)
@@ -243,8 +244,9 @@ void remote_context::condemn(errc why) noexcept
 
 next_turn remote_context::die()
 {
-    // The dying process may still write to pinned buffers, and our threads to other memory of the callers.
-    const bool writing = into_pinned_ > 0 && !link_->has_ended() && !forked();
+    // The dying process may still write to pinned buffers, and our threads to other memory of the callers. One that
+    // talked nonsense may write anywhere in the memory that its successor is going to use.
+    const bool writing = (into_pinned_ > 0 || rogue_) && !link_->has_ended() && !forked();
     if (copying_ > 0 || writing)
         return {next_turn::kind::sleep};
     dead_ = true;
