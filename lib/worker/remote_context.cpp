@@ -194,11 +194,9 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
         put_op(out_, frame);
     }
     // Nobody shall take the mark for a buffer when the request does not come back.
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count; ++i)
         if (is_allocation(r.ops[i]))
             static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
-        r.prepare(i);
-    }
     if (out_.record().size() <= link_->requests().max_record())
         return post(out_.record());
     delist(id);

@@ -29,7 +29,9 @@ void remote_context::start_copy(request& r, const transfer_view& v)
             into_pinned_ += into;
             return send(r, {.who = &r, .into_pinned = into}, &v, *offset);
         }
-    if (v.bytes() <= host_transfer::small && start_small(r, v))
+    // What may have to be repeated names no buffer before it has one.
+    const bool may_repeat = allocates && r.options.retry == retry::idempotent;
+    if (v.bytes() <= host_transfer::small && !may_repeat && start_small(r, v))
         return;
     copy& c = copies_.emplace_back();
     c.who = &r;
