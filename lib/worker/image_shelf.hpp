@@ -14,7 +14,7 @@ struct image;
 namespace coaccel::worker {
 
 /// The compiled kernels that came from the parent, by the numbers they have there.
-class image_shelf {
+class COACCEL_DECL image_shelf {
 public:
     /// False when the part does not go with the parts before it.
     [[nodiscard]] bool add(const image_frame& frame);

@@ -15,7 +15,7 @@
 namespace coaccel::worker {
 
 /// A request of the parent's, as the worker has it. Used again and again.
-class remote_request final : public detail::request {
+class COACCEL_DECL remote_request final : public detail::request {
 public:
     /// Takes in what was decoded. Nothing of it stays in the record.
     ///
