@@ -51,6 +51,7 @@ std::optional<transfer_view> view_transfer(const bound_op& op) noexcept
     if (!k)
         return std::nullopt;
     transfer_view v;
+    v.type = op.info->operands.front().type;
     switch (*k) {
     case kind::write:
         v.way = transfer_view::direction::to_device;

@@ -19,9 +19,11 @@ struct transfer_view {
     /// Null: the sink takes it.
     void* host = nullptr;
     std::uint64_t count = 0;
+    /// Of the op's elements; that of the ref is the caller's word, which the context checks against it.
+    dtype type = dtype::u8;
     detail::collector sink{};
 
-    std::uint64_t bytes() const noexcept { return count * size_of(ref.type); }
+    std::uint64_t bytes() const noexcept { return count * size_of(type); }
 };
 
 /// Nothing when the op is no transfer.

@@ -184,6 +184,7 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
             frame.ref = view_transfer(o)->ref;
             frame.offset = offset;
             frame.count = v->count;
+            frame.type = v->type;
         } else {
             frame.what = o.info->id == jit::launch_op_id ? op_kind::launch : op_kind::plain;
             frame.id = o.info->id;
@@ -194,9 +195,11 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
         put_op(out_, frame);
     }
     // Nobody shall take the mark for a buffer when the request does not come back.
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count; ++i) {
         if (is_allocation(r.ops[i]))
             static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
+        r.prepare(i);
+    }
     if (out_.record().size() <= link_->requests().max_record())
         return post(out_.record());
     delist(id);

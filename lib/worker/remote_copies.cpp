@@ -29,9 +29,7 @@ void remote_context::start_copy(request& r, const transfer_view& v)
             into_pinned_ += into;
             return send(r, {.who = &r, .into_pinned = into}, &v, *offset);
         }
-    // What may have to be repeated names no buffer before it has one.
-    const bool may_repeat = allocates && r.options.retry == retry::idempotent;
-    if (v.bytes() <= host_transfer::small && !may_repeat && start_small(r, v))
+    if (v.bytes() <= host_transfer::small && start_small(r, v))
         return;
     copy& c = copies_.emplace_back();
     c.who = &r;
@@ -109,7 +107,7 @@ void remote_context::begin_piece(copy& c, const host_transfer::piece& part, std:
 void remote_context::send_piece(piece& p)
 {
     const transfer_view& v = p.of->what;
-    const std::uint64_t element = size_of(v.ref.type);
+    const std::uint64_t element = size_of(v.type);
     op_frame frame;
     frame.what = v.way == direction::to_device ? op_kind::write : op_kind::read;
     frame.ref = v.ref;
@@ -117,6 +115,7 @@ void remote_context::send_piece(piece& p)
     frame.ref.size = p.part.bytes / element;
     frame.offset = p.block;
     frame.count = frame.ref.size;
+    frame.type = v.type;
     out_.clear();
     put_submit_head(out_, enlist({.part = &p}), p.of->who->options, next_play(p.part.offset == 0 ? 1 : 0), 1);
     put_op(out_, frame);

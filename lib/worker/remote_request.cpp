@@ -109,13 +109,13 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
         break;
     case op_kind::write:
     case op_kind::read: {
-        const std::uint64_t size = size_of(frame.ref.type);
+        const std::uint64_t size = size_of(frame.type);
         if (frame.offset > staging.size() || frame.count > (staging.size() - frame.offset) / size)
             return errc::worker_corrupted;
         bytes += frame.count * size;
         auto* memory = staging.data() + frame.offset;
         auto ec = with_type(
-            frame.ref.type,
+            frame.type,
             [&]<class T>(T) -> error_code {
                 if (reinterpret_cast<std::uintptr_t>(memory) % alignof(T) != 0)
                     return errc::worker_corrupted;

@@ -48,7 +48,8 @@ bool get_op(decoder& in, op_frame& op)
     }
     case op_kind::allocate: return in.get(op.count) && in.get(op.type, dtype::f16, dtype::c128);
     case op_kind::write:
-    case op_kind::read: return in.get_ref(op.ref) && in.get(op.offset) && in.get(op.count);
+    case op_kind::read:
+        return in.get_ref(op.ref) && in.get(op.offset) && in.get(op.count) && in.get(op.type, dtype::f16, dtype::c128);
     }
     return false;
 }
@@ -96,6 +97,7 @@ void put_op(encoder& out, const op_frame& op)
         out.put_ref(op.ref);
         out.put(op.offset);
         out.put(op.count);
+        out.put(op.type);
         break;
     }
 }

@@ -108,10 +108,10 @@ struct op_frame {
     std::uint32_t reply_size = 0;
     /// launch: where its refs are.
     std::vector<op_field> operands;
-    // allocate
+    // allocate, write, read: so many elements.
     std::uint64_t count = 0;
     dtype type = dtype::u8;
-    // write, read: `count` elements at an offset of the staging area.
+    // write, read: with memory at an offset of the staging area.
     any_ref ref;
     std::uint64_t offset = 0;
 };

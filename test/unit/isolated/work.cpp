@@ -140,6 +140,11 @@ TEST_CASE("bad refs and sizes are typed errors and lose nothing")
     CHECK(await(f.io, f.gpu.async_alloc<float>(0)).error() == errc::invalid_argument);
     std::vector<float> shorter(3);
     CHECK(await(f.io, f.gpu.async_read(x, std::span<float>(shorter))).error() == errc::length_mismatch);
+    any_ref lie = x.ref().raw();
+    lie.type = dtype::f64;
+    std::vector<float> eight(8);
+    CHECK(await(f.io, f.gpu.async_read(ref<float>::from_raw(lie), std::span<float>(eight))).error() ==
+          errc::wrong_dtype);
     CHECK(f.download(x.ref()) == numbers(8));
     CHECK(f.gpu.status().generation == 1);
 }

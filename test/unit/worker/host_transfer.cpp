@@ -43,6 +43,10 @@ void check_views()
     CHECK(w->count == 3);
     CHECK(w->bytes() == sizeof(memory));
 
+    // The size of an element is the op's to say, also while its ref is none, as that of an upload is at first.
+    const detail::write_op<T> early{ref<T>::from_raw({}), memory, 3};
+    CHECK(view_transfer(bind(early))->bytes() == sizeof(memory));
+
     // Lengths that differ are for the check of the op.
     const detail::read_op<T> read{ref_of<T>(3), memory, 2};
     const auto r = view_transfer(bind(read));

@@ -63,6 +63,7 @@ op_frame transfer(op_kind what, const any_ref& ref, std::uint64_t offset, std::u
     op_frame f;
     f.what = what;
     f.ref = ref;
+    f.type = ref.type;
     f.offset = offset;
     f.count = count;
     return f;

@@ -41,6 +41,7 @@ op_frame transfer(op_kind what)
     op_frame f;
     f.what = what;
     f.ref = some_ref;
+    f.type = some_ref.type;
     f.offset = 4096;
     f.count = 6;
     return f;
@@ -194,6 +195,9 @@ TEST_CASE("enumerators outside of their range are refused wherever they are")
     for (const auto type : {0, 17, 255}) {
         auto op = transfer(op_kind::read);
         op.ref.type = static_cast<dtype>(type);
+        CHECK_FALSE(taken(submit_record({op})));
+        op = transfer(op_kind::read);
+        op.type = static_cast<dtype>(type);
         CHECK_FALSE(taken(submit_record({op})));
         op = allocation();
         op.type = static_cast<dtype>(type);

@@ -69,6 +69,7 @@ op_frame transfer(op_kind what, const any_ref& ref)
     op_frame f;
     f.what = what;
     f.ref = ref;
+    f.type = ref.type;
     f.offset = 256;
     f.count = ref.size;
     return f;
