@@ -166,7 +166,8 @@ fake_cuda::~fake_cuda()
     {
         // Threads that somebody left behind in a blocking call.
         const std::scoped_lock lock(state_->mutex);
-        state_->changed.wait(state_->mutex, [this] { return state_->draining == 0; });
+        const auto ours = static_cast<int>(fake_thread::of(*state_).current.size());
+        state_->changed.wait(state_->mutex, [&] { return state_->draining == 0 && state_->entered <= ours; });
     }
     if (!state_->looked_at) {
         const std::string found = verdict();

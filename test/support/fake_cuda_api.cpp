@@ -7,7 +7,7 @@ namespace test {
 
 using state = fake_cuda::state;
 
-state* current_fake = nullptr;
+std::atomic<state*> current_fake = nullptr;
 
 namespace {
 

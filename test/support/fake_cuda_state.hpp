@@ -4,6 +4,7 @@
 #include "support/fake_cuda.hpp"
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -102,6 +103,9 @@ struct fake_cuda::state {
     void work();
     stream* pick();
     bool polling() const;
+    /// This thread makes a context current, and what was before it again.
+    void enter(CUcontext c);
+    void leave();
     bool runnable(const stream& s) const;
     bool idle(const stream& s) const { return s.items.empty() && active != &s; }
     void push(stream& s, std::function<void()> run, bool unlocked = false);
@@ -239,6 +243,8 @@ struct fake_cuda::state {
 
     const stream* active = nullptr;
     int draining = 0;
+    /// Contexts that some thread has pushed and not yet popped.
+    int entered = 0;
     int fuse = 0;
     CUresult fate = CUDA_SUCCESS;
     bool all_held = false;
@@ -257,7 +263,7 @@ struct fake_cuda::state {
 };
 
 /// Where the functions of the table find the fake.
-extern fake_cuda::state* current_fake;
+extern std::atomic<fake_cuda::state*> current_fake;
 
 /// What the fake knows of a thread.
 struct fake_thread {

@@ -12,13 +12,26 @@ CUcontext state::current() const
     return stack.empty() || !contexts.contains(stack.back()) ? nullptr : stack.back();
 }
 
+void state::enter(CUcontext c)
+{
+    fake_thread::of(*this).current.push_back(c);
+    ++entered;
+}
+
+void state::leave()
+{
+    fake_thread::of(*this).current.pop_back();
+    --entered;
+    changed.notify_all();
+}
+
 CUresult state::context_create(CUcontext* made, unsigned, CUdevice device)
 {
     if (device < 0 || device >= how.devices)
         return CUDA_ERROR_INVALID_DEVICE;
     *made = make_handle<CUcontext>();
     contexts.insert(*made);
-    fake_thread::of(*this).current.push_back(*made);
+    enter(*made);
     return CUDA_SUCCESS;
 }
 
@@ -37,7 +50,7 @@ CUresult state::context_destroy(CUcontext c)
     forget_context(c);
     auto& stack = fake_thread::of(*this).current;
     if (!stack.empty() && stack.back() == c)
-        stack.pop_back();
+        leave();
     return CUDA_SUCCESS;
 }
 
@@ -74,7 +87,7 @@ CUresult state::context_push(CUcontext c)
         violate("cuCtxPushCurrent of an unknown context");
         return CUDA_ERROR_INVALID_CONTEXT;
     }
-    fake_thread::of(*this).current.push_back(c);
+    enter(c);
     return CUDA_SUCCESS;
 }
 
@@ -87,7 +100,7 @@ CUresult state::context_pop(CUcontext* popped)
     }
     if (popped)
         *popped = stack.back();
-    stack.pop_back();
+    leave();
     return CUDA_SUCCESS;
 }
 
