@@ -2,12 +2,14 @@
 #include "cuda/error.hpp"
 #include "support.hpp"
 #include "support/fake_cuda.hpp"
+#include "support/gate.hpp"
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace {
 
@@ -135,7 +137,16 @@ TEST_CASE("a kernel is loaded once, off the executor, and launched with its argu
 
 TEST_CASE("the first launch does not wait for the loading")
 {
+    static test::gate loading;
+    static decltype(cuda::driver_api::cuModuleLoadData) load;
+    cuda::driver_api api;
     world w;
+    api = w.driver.api();
+    load = std::exchange(api.cuModuleLoadData, [](CUmodule* made, const void* code) {
+        loading.pass();
+        return load(made, code);
+    });
+    w.start(&api);
     const auto k = w.kernel();
     float x = 3;
     const auto op = jit::launch(k, {}, inout(any), 2.0f);
@@ -147,6 +158,7 @@ TEST_CASE("the first launch does not wait for the loading")
         REQUIRE(r.has_value());
         CHECK(r.value() == progress::pending);
     }
+    loading.open();
     CHECK_FALSE(w.enqueue(bound));
     w.finish(bound);
     CHECK(x == 6);
