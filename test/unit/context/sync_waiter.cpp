@@ -1,52 +1,14 @@
 #include "context/sync_waiter.hpp"
 
 #include "support/gate.hpp"
+#include "support/told.hpp"
 
 #include <doctest/doctest.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 
-namespace {
-
-using coaccel::notification;
 using coaccel::detail::sync_waiter;
-
-class counter {
-public:
-    notification call()
-    {
-        return {[](void* self) noexcept { static_cast<counter*>(self)->add(); }, this};
-    }
-
-    void wait_for(int n)
-    {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return count_ >= n; });
-    }
-
-    int count()
-    {
-        const std::scoped_lock lock(mutex_);
-        return count_;
-    }
-
-private:
-    void add() noexcept
-    {
-        const std::scoped_lock lock(mutex_);
-        ++count_;
-        changed_.notify_all();
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    int count_ = 0;
-};
-
-} // namespace
 
 TEST_SUITE_BEGIN("sync_waiter");
 
@@ -60,7 +22,7 @@ TEST_CASE("one that is never used starts no thread and stops twice")
 
 TEST_CASE("it blocks on a thread of its own and notifies when that has ended")
 {
-    counter told;
+    test::told told;
     test::gate gate;
     sync_waiter w;
     std::thread::id where;
@@ -82,7 +44,7 @@ TEST_CASE("it blocks on a thread of its own and notifies when that has ended")
 
 TEST_CASE("it serves one wait after another, each notified once")
 {
-    counter told;
+    test::told told;
     int blocked = 0;
     sync_waiter w;
     for (int i = 1; i <= 500; ++i) {
@@ -97,7 +59,7 @@ TEST_CASE("it serves one wait after another, each notified once")
 
 TEST_CASE("stop waits for what it blocks on")
 {
-    counter told;
+    test::told told;
     test::gate gate;
     auto w = std::make_unique<sync_waiter>();
     bool ended = false;
@@ -117,7 +79,7 @@ TEST_CASE("stop waits for what it blocks on")
 
 TEST_CASE("a thread that does not come back is left alone, and tells nobody")
 {
-    counter told;
+    test::told told;
     test::gate gate;
     test::gate out;
     {
@@ -139,7 +101,7 @@ TEST_CASE("a thread that does not come back is left alone, and tells nobody")
 
 TEST_CASE("a thread that comes back in time has ended after stop")
 {
-    counter told;
+    test::told told;
     sync_waiter w;
     w.wait_for([] {}, told.call());
     told.wait_for(1);

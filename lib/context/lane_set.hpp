@@ -1,0 +1,98 @@
+#ifndef COACCEL_CONTEXT_LANE_SET_HPP
+#define COACCEL_CONTEXT_LANE_SET_HPP
+
+#include "context/lane.hpp"
+#include "context/lane_choice.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace coaccel::detail {
+
+/// The lanes of a context, each made when it is first asked for, and the order between them.
+///
+/// Errors: what the backend says.
+template <backend B>
+class lane_set {
+public:
+    using lane = detail::lane<B>;
+
+    lane_set(B& b, context_events& events, lane_policy policy)
+        : backend_(b), events_(events), choice_(policy), lane_of_key_(choice_.keys(), no_lane)
+    {}
+
+    /// The lane of a request whose first op is from this library.
+    result<lane*> choose(library lib, const exec_options& options)
+    {
+        BOOST_OUTCOME_TRY(auto key, choice_.choose(lib, options));
+        if (lane_of_key_[key] == no_lane) {
+            BOOST_OUTCOME_TRY(auto* made, add(lane_choice::priority_of(key)));
+            lane_of_key_[key] = made->id;
+        }
+        return all_[static_cast<std::size_t>(lane_of_key_[key])].get();
+    }
+
+    /// Allocations have a lane of their own, which no op ever holds up.
+    result<lane*> for_allocations()
+    {
+        if (!allocations_) {
+            BOOST_OUTCOME_TRY(allocations_, add(priority::high));
+        }
+        return allocations_;
+    }
+
+    lane& operator[](lane_id id) noexcept { return *all_[id]; }
+    auto begin() const noexcept { return all_.begin(); }
+    auto end() const noexcept { return all_.end(); }
+
+    bool busy() const noexcept
+    {
+        return std::ranges::any_of(all_, [](const auto& l) { return l->busy(); });
+    }
+
+    /// How far each has come.
+    const lane_clock& order() const noexcept { return order_; }
+    void pass(point p) noexcept { order_.pass(p); }
+
+    /// Whether everything up to p is on its stream, so that others can wait for it there.
+    bool has_taken_off(point p) const noexcept { return all_[p.lane]->taken_off >= p.ticket; }
+
+    /// Whether what comes next on `l` must be held back for p; if so it is taken as done from then on.
+    bool must_wait(const lane& l, point p) { return order_.must_wait(l.id, p); }
+
+    error_code hold_back(lane& l, point p)
+    {
+        lane& other = *all_[p.lane];
+        if (&other != allocations_)
+            return backend_.wait(l.work, other.end_of(p.ticket));
+        // Nobody waits for an allocation but the first op that uses it, so there the event is recorded, for all
+        // allocations so far.
+        (void)order_.must_wait(l.id, {p.lane, other.last_ticket});
+        if (auto ec = backend_.record(other.watched, other.work))
+            return ec;
+        return backend_.wait(l.work, other.watched);
+    }
+
+private:
+    static constexpr int no_lane = -1;
+
+    result<lane*> add(priority p)
+    {
+        BOOST_OUTCOME_TRY(auto stream, backend_.make_stream(p));
+        return all_.emplace_back(std::make_unique<lane>(std::move(stream), order_.add_lane(), events_)).get();
+    }
+
+    B& backend_;
+    context_events& events_;
+    lane_choice choice_;
+    lane_clock order_;
+    std::vector<int> lane_of_key_;
+    std::vector<std::unique_ptr<lane>> all_;
+    lane* allocations_ = nullptr;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,112 @@
+#ifndef COACCEL_CONTEXT_LIFETIME_HPP
+#define COACCEL_CONTEXT_LIFETIME_HPP
+
+#include "context/graveyard.hpp"
+#include "context/lane_set.hpp"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace coaccel::detail {
+
+/// Whether a context lives: finds the faults that kill it, knows why, and sees it to its grave.
+template <backend B>
+class lifetime {
+public:
+    lifetime(B& b, const context_options& options) noexcept
+        : backend_(b), monitor_interval_(options.monitor_interval), hang_timeout_(options.hang_timeout)
+    {}
+
+    bool dying() const noexcept { return dying_; }
+    error_code why() const noexcept { return why_; }
+
+    /// What is said to those whose work is lost.
+    errc verdict() const noexcept
+    {
+        return B::classify(why_) == fault::device_lost ? errc::device_lost : errc::context_lost;
+    }
+
+    /// Passes an error on; when it means that the context is dead, begins the end.
+    error_code failed(error_code ec) noexcept
+    {
+        if (!ec)
+            return ec;
+        const fault f = B::classify(ec);
+        if (f != fault::context_lost && f != fault::device_lost)
+            return ec;
+        condemn(ec);
+        return f == fault::device_lost ? errc::device_lost : errc::context_lost;
+    }
+
+    /// The same for work whose order or end cannot be known: whatever the error, it is as good as lost.
+    error_code fatal(error_code ec) noexcept
+    {
+        if (!ec)
+            return ec;
+        condemn(ec);
+        return verdict();
+    }
+
+    /// Looks for faults when it is time to: a notification does not fire behind one, so somebody has to ask.
+    void look(lane_set<B>& lanes, bool idle, clock::time_point now)
+    {
+        if (idle || next_look_ == clock::time_point::max()) {
+            next_look_ = idle ? clock::time_point::max() : now + monitor_interval_;
+            return;
+        }
+        if (now < next_look_)
+            return;
+        next_look_ = now + monitor_interval_;
+        failed(backend_.status());
+        if (hang_timeout_ <= std::chrono::nanoseconds(0) || dying_)
+            return;
+        for (auto& l : lanes)
+            if (const request* r = l->oldest(); r && now - r->launched > hang_timeout_)
+                condemn(errc::context_lost);
+    }
+
+    clock::time_point next_look() const noexcept { return next_look_; }
+
+    /// Whether the device has left all memory of the callers; asked of one that is dying.
+    bool is_over() const noexcept { return bool(backend_.status()); }
+
+    /// Ends all work, blocking. `b` is gone afterwards, and must not be used by any part any more.
+    void stop(std::unique_ptr<B>& b, lane_set<B>& lanes) noexcept
+    {
+        const bool condemned = std::exchange(dying_, true);
+        if (!b)
+            return;
+        b->listen({});
+        b->abort();
+        const auto until = condemned ? clock::now() + longest_farewell : clock::time_point::max();
+        bool free = !condemned || b->quiet();
+        for (auto& l : lanes)
+            free &= l->stop(until);
+        if (free)
+            return b.reset();
+        graveyard<B>::bury(std::move(b));
+    }
+
+private:
+    static constexpr auto longest_farewell = std::chrono::milliseconds(20);
+
+    void condemn(error_code why) noexcept
+    {
+        if (std::exchange(dying_, true))
+            return;
+        why_ = why;
+        backend_.abort();
+    }
+
+    B& backend_;
+    const clock::duration monitor_interval_;
+    const clock::duration hang_timeout_;
+    clock::time_point next_look_ = clock::time_point::max();
+    error_code why_;
+    bool dying_ = false;
+};
+
+} // namespace coaccel::detail
+
+#endif
