@@ -5,6 +5,7 @@
 
 #include <boost/assert.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace coaccel::detail {
@@ -22,6 +23,9 @@ public:
     /// Like post, but calls the handler at once where its executor is running this. Not from within an initiating
     /// function.
     virtual void dispatch() { post(); }
+
+    /// Calls the handler, here and now, and consumes the operation. One that has no handler is never asked.
+    virtual void resume() {}
 
     /// Consumes the operation without calling the handler.
     virtual void destroy() noexcept = 0;
@@ -41,6 +45,22 @@ private:
     pending* next_ = nullptr;
     pending* prev_ = nullptr;
     bool waiting_ = false;
+};
+
+/// Resumes an operation when it is called; when it goes uncalled, so does the operation. One type for all of them, so
+/// that what executors make of it is compiled once.
+class resumption {
+public:
+    explicit resumption(pending& op) noexcept : op_(&op) {}
+
+    void operator()() { op_.release()->resume(); }
+
+private:
+    struct discard {
+        void operator()(pending* op) const noexcept { op->destroy(); }
+    };
+
+    std::unique_ptr<pending, discard> op_;
 };
 
 /// Operations in order of arrival. Owns them.

@@ -55,20 +55,33 @@ public:
     {
         auto ex = handler_work_.get_executor();
         auto alloc = asio::get_associated_allocator(handler_, block_allocator<void>());
-        resumption resume(this);
+        resumption later(*this);
         if constexpr (asio::can_require<handler_executor, asio::execution::blocking_t::never_t>::value)
-            post_with(ex, alloc, std::move(resume));
+            post_with(ex, alloc, std::move(later));
         else // a completion-only executor can but dispatch, so the first hop goes over the I/O executor
-            asio::post(io_work_.get_executor(), asio::bind_executor(ex, std::move(resume)));
+            asio::post(io_work_.get_executor(), asio::bind_executor(ex, std::move(later)));
     }
 
     void dispatch() override
     {
         if constexpr (requires(const handler_executor& ex) { runs_here(ex); }) {
             if (runs_here(handler_work_.get_executor()))
-                return resumption(this)();
+                return resume();
         }
         post();
+    }
+
+    void resume() override
+    {
+        auto slot = asio::get_associated_cancellation_slot(handler_);
+        if (slot.is_connected())
+            slot.clear();
+        auto arguments = this->take();
+        Handler handler(std::move(handler_));
+        [[maybe_unused]] auto handler_work = std::move(handler_work_);
+        [[maybe_unused]] auto io_work = std::move(io_work_);
+        release_memory(handler);
+        std::apply([&handler](auto&... args) { std::move(handler)(std::move(args)...); }, arguments);
     }
 
     void destroy() noexcept override
@@ -90,32 +103,6 @@ private:
             if (memory)
                 traits::deallocate(alloc, memory, 1);
         }
-    };
-
-    struct discard {
-        void operator()(pending_op* op) const noexcept { op->destroy(); }
-    };
-
-    class resumption {
-    public:
-        explicit resumption(pending_op* op) noexcept : op_(op) {}
-
-        void operator()()
-        {
-            pending_op& op = *op_.release();
-            auto slot = asio::get_associated_cancellation_slot(op.handler_);
-            if (slot.is_connected())
-                slot.clear();
-            auto arguments = op.take();
-            Handler handler(std::move(op.handler_));
-            [[maybe_unused]] auto handler_work = std::move(op.handler_work_);
-            [[maybe_unused]] auto io_work = std::move(op.io_work_);
-            op.release_memory(handler);
-            std::apply([&handler](auto&... args) { std::move(handler)(std::move(args)...); }, arguments);
-        }
-
-    private:
-        std::unique_ptr<pending_op, discard> op_;
     };
 
     template <class... Args>
