@@ -87,7 +87,7 @@ class Coaccel(ConanFile):
 
         # A Boost that a profile's [platform_requires] takes from the system is no package to point at.
         component("core", ["boost::headers"] if "boost" in self.dependencies else [])
-        self.cpp_info.components["core"].system_libs = ["pthread"]
+        self.cpp_info.components["core"].system_libs = ["pthread", "dl"]
         # Shared libraries swallow the context, which is private to them.
         context = [] if self.options.shared else ["context"]
         if context:
@@ -103,6 +103,7 @@ class Coaccel(ConanFile):
         component("worker", ["core"] + context + cuda)
         self.cpp_info.components["worker"].system_libs = ["dl"]
         component("device", ["core", "worker"] + context + host + cuda)
+        self.cpp_info.components["plugin"].set_property("cmake_target_name", "coaccel::plugin")
         # Where programs go that are not for people differs between toolchains.
         for program in Path(self.package_folder).rglob("coaccel-worker"):
             self.runenv_info.define_path("COACCEL_WORKER", str(program))

@@ -13,5 +13,6 @@
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/plugin_call.hpp>
 
 #endif

@@ -4,7 +4,7 @@ get_property(components GLOBAL PROPERTY COACCEL_COMPONENTS)
 list(TRANSFORM components PREPEND coaccel_ OUTPUT_VARIABLE targets)
 set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/coaccel)
 
-install(TARGETS ${targets} coaccel_coaccel EXPORT coaccel FILE_SET HEADERS)
+install(TARGETS ${targets} coaccel_plugin coaccel_coaccel EXPORT coaccel FILE_SET HEADERS)
 install(TARGETS coaccel_info)
 install(TARGETS coaccel_worker_program EXPORT coaccel RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/coaccel)
 install(EXPORT coaccel NAMESPACE coaccel:: FILE coaccelTargets.cmake DESTINATION ${folder})

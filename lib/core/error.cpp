@@ -53,6 +53,8 @@ const char* text(errc e) noexcept
     case errc::worker_hung: return "the worker process gave no sign of life";
     case errc::worker_late: return "the worker process did not become ready in time";
     case errc::worker_corrupted: return "the worker process wrote nonsense to the shared memory";
+    case errc::plugin_missing: return "the plug-in cannot be loaded";
+    case errc::function_missing: return "no plug-in has a function of this name";
     }
     return "unknown coaccel error";
 }
@@ -79,6 +81,7 @@ fault class_of(errc e) noexcept
     case errc::compile_failed:
     case errc::argument_mismatch:
     case errc::invalid_launch:
+    case errc::function_missing:
     case errc::not_isolatable: return fault::caller;
     case errc::out_of_memory:
     case errc::queue_full:
@@ -101,6 +104,7 @@ fault class_of(errc e) noexcept
     case errc::no_device:
     case errc::worker_missing:
     case errc::worker_mismatch:
+    case errc::plugin_missing:
     case errc::backend_unavailable: return fault::device_lost;
     case errc::backend_error: return fault::library;
     }

@@ -21,8 +21,8 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
         return std::make_unique<backend>(o);
     } catch (const std::bad_alloc&) {
         return errc::out_of_memory;
-    } catch (const std::system_error&) {
-        return errc::start_failed;
+    } catch (const std::system_error& e) {
+        return note_error(errc::start_failed, std::string("threads of the host backend: ") + e.what());
     }
 }
 

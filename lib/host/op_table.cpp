@@ -11,6 +11,7 @@ const op_table& op_table::instance()
         add_blas_level2(t);
         add_blas_level3(t);
         add_jit_ops(t);
+        add_user_ops(t);
         return t;
     }();
     return table;

@@ -70,6 +70,7 @@ void add_blas_level1(op_table& table);
 void add_blas_level2(op_table& table);
 void add_blas_level3(op_table& table);
 void add_jit_ops(op_table& table);
+void add_user_ops(op_table& table);
 
 } // namespace coaccel::host
 

@@ -56,7 +56,7 @@ void limit(const worker_setup& setup)
         std::fprintf(stderr, "the limit of memory could not be set: %s\n", std::strerror(errno));
 }
 
-device_options options_from(const worker_setup& setup, fault_injector& faults)
+device_options options_from(const worker_setup& setup, const char* plugin, fault_injector& faults)
 {
     device_options o;
     o.kind = setup.kind <= static_cast<std::uint8_t>(device_kind::cuda) ? static_cast<device_kind>(setup.kind)
@@ -66,6 +66,7 @@ device_options options_from(const worker_setup& setup, fault_injector& faults)
     o.host = setup.host;
     o.host.injector = &faults;
     o.cuda = setup.cuda;
+    o.plugin = plugin;
     return o;
 }
 
@@ -75,7 +76,7 @@ int fail(const error_code& ec)
     return 1;
 }
 
-int serve()
+int serve(const char* plugin)
 {
     struct stat size{};
     if (::fstat(static_cast<int>(descriptor::control), &size) != 0 || size.st_size < 4096) {
@@ -111,7 +112,7 @@ int serve()
 
     server s({control, memory.subspan(ring_offset, ring_bytes), memory.subspan(ring_offset + ring_bytes, ring_bytes),
               staging.value().bytes(), request_bell, reply_bell});
-    auto source = detail::find_backend(options_from(setup, faults));
+    auto source = detail::find_backend(options_from(setup, plugin, faults));
     s.run(
         source ? source.value().make
                : [why = source.error()](auto&&...) -> result<std::unique_ptr<detail::context>> { return why; },
@@ -128,9 +129,10 @@ int main(int argc, char** argv)
         std::puts("coaccel " COACCEL_VERSION_STRING);
         return 0;
     }
-    if (argc > 1) {
+    const bool has_plugin = argc == 3 && argv[1] == std::string_view(plugin_flag);
+    if (argc > 1 && !has_plugin) {
         std::fputs(usage, stderr);
         return exit_usage;
     }
-    return serve();
+    return serve(has_plugin ? argv[2] : nullptr);
 }

@@ -1,4 +1,5 @@
-// A user's program: it multiplies two matrices on a host device, in this process and in a worker's.
+// A user's program: it multiplies two matrices on a host device, in this process and in a worker's, and has a function
+// of its plug-in double them.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -27,12 +28,14 @@ asio::awaitable<ca::result<std::vector<float>>> multiply(asio::any_io_executor e
 #ifdef WORKER_PROGRAM
     options.worker.program = WORKER_PROGRAM;
 #endif
+    options.plugin = PLUGIN;
     BOOST_OUTCOME_CO_TRY(auto dev, co_await ca::device::async_create(executor, options));
     BOOST_OUTCOME_CO_TRY(auto a, co_await dev.async_upload(std::span(ones)));
     BOOST_OUTCOME_CO_TRY(auto b, co_await dev.async_upload(std::span(twos)));
     BOOST_OUTCOME_CO_TRY(auto c, co_await dev.async_alloc<float>(4));
     BOOST_OUTCOME_CO_TRYV(
         co_await dev.async_exec(ca::blas::gemm<float>{.a = a, .b = b, .c = c, .m = 2, .n = 2, .k = 2}));
+    BOOST_OUTCOME_CO_TRYV(co_await dev.async_exec(ca::plugin::call("twice", ca::inout(c))));
     co_return co_await dev.async_download(c);
 }
 
@@ -45,7 +48,7 @@ bool works(ca::isolation where)
     io.run();
     if (!product)
         std::printf("%s\n", product.error().message().c_str());
-    return product && product.value() == std::vector<float>(4, 4.0F);
+    return product && product.value() == std::vector<float>(4, 8.0F);
 }
 
 } // namespace

@@ -100,6 +100,10 @@ enum class errc {
     worker_late,
     /// What the worker process wrote to the shared memory makes no sense; it was ended.
     worker_corrupted,
+    /// The plug-in was not found, cannot be loaded, or is none of coaccel's.
+    plugin_missing,
+    /// No plug-in of the device has a function of this name.
+    function_missing,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.

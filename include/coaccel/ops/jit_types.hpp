@@ -60,6 +60,17 @@ struct parameter_type {
     friend bool operator==(const parameter_type&, const parameter_type&) = default;
 };
 
+/// Where one argument of a launch is, and what.
+struct launch_argument {
+    static constexpr std::uint8_t no_operand = 0xff;
+
+    /// From the beginning of the op.
+    std::uint16_t offset = 0;
+    /// Which operand of the op; its address is then the argument.
+    std::uint8_t operand = no_operand;
+    parameter_type type;
+};
+
 /// In C++, such as "const float*".
 COACCEL_DECL std::string to_string(parameter_type t);
 

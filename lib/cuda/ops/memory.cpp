@@ -181,13 +181,6 @@ error_code end_errand(backend& b, bound_op& o) noexcept
     return o.status;
 }
 
-result<progress> call_user(backend&, stream_state& s, bound_op& o)
-{
-    const auto& op = o.as<detail::user_op>();
-    op.call(op.object, o, native_stream{"cuda", s.native});
-    return progress::passed;
-}
-
 template <class... Ts>
 void add_for(op_table& table, type_list<Ts...>)
 {
@@ -206,7 +199,6 @@ void add_memory_ops(op_table& table)
 {
     add_for(table, element_types{});
     table.add<memory::trim, trim, end_errand>();
-    table.add(detail::user_op_id, {call_user});
 }
 
 } // namespace coaccel::cuda

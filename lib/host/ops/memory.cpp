@@ -68,10 +68,6 @@ void add_memory_ops(op_table& table)
 {
     add_for(table, element_types{});
     table.add<memory::trim, trim>();
-    table.add(detail::user_op_id, [](bound_op& o) noexcept {
-        const auto& op = o.as<detail::user_op>();
-        op.call(op.object, o, native_stream{"host", nullptr});
-    });
 }
 
 } // namespace coaccel::host

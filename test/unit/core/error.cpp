@@ -58,12 +58,14 @@ constexpr row rows[] = {
     {errc::worker_hung, fault::context_lost},
     {errc::worker_late, fault::context_lost},
     {errc::worker_corrupted, fault::context_lost},
+    {errc::plugin_missing, fault::device_lost},
+    {errc::function_missing, fault::caller},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::worker_corrupted);
+constexpr int last = static_cast<int>(errc::function_missing);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace

@@ -1,0 +1,74 @@
+#ifndef COACCEL_OPS_PLUGIN_CALL_HPP
+#define COACCEL_OPS_PLUGIN_CALL_HPP
+
+#include <coaccel/detail/packed_op.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace coaccel::plugin {
+
+inline constexpr std::uint64_t call_op_id = coaccel::detail::hash("plugin.call");
+
+/// What every call begins with. As many jit::launch_argument as `count` says follow at once.
+struct call_head {
+    static constexpr std::size_t room = 64;
+
+    /// Ends with a zero.
+    char function[room]{};
+    std::uint32_t count = 0;
+    std::uint32_t reserved = 0;
+
+    const jit::launch_argument* arguments() const noexcept
+    {
+        return reinterpret_cast<const jit::launch_argument*>(this + 1);
+    }
+};
+
+COACCEL_DECL call_head make_head(std::string_view function, std::size_t count) noexcept;
+
+/// errc::invalid_argument for a name that is empty or has more than 63 characters.
+COACCEL_DECL error_code check_call(const call_head& head);
+
+/// Calls a function of the device's plug-in; made by `call`.
+template <jit::argument... Args>
+class call_op : public coaccel::detail::packed_op<call_head, Args...> {
+    using base = coaccel::detail::packed_op<call_head, Args...>;
+
+public:
+    using reply = void;
+    static constexpr std::string_view name = "plugin.call";
+    static constexpr library lib = library::user;
+
+    call_op() noexcept = default;
+    call_op(std::string_view function, const Args&... args) noexcept
+        : base(make_head(function, sizeof...(Args)), args...)
+    {}
+
+    error_code check() const { return check_call(this->head()); }
+
+    static void describe(op_info& info)
+    {
+        info.id = call_op_id;
+        base::describe(info);
+    }
+};
+
+/// An op that calls a function of the plug-in which device_options names, in the process where the device's context is.
+/// `in(a)`, `out(b)`, `inout(c)` are what the function takes as spans of or pointers to `const T`, `T` and `T`; plain
+/// values of at most 64 bytes go as they are.
+///
+/// Errors: errc::function_missing, errc::argument_mismatch, and errc::user_exception when the function threw, each with
+/// a message that says more.
+template <class... Args>
+call_op<Args...> call(std::string_view function, Args... args) noexcept
+{
+    static_assert(
+        (jit::argument<Args> && ...),
+        "a function takes in(buffer), out(buffer), inout(buffer), numbers, enumerations and plain structures");
+    return call_op<Args...>(function, args...);
+}
+
+} // namespace coaccel::plugin
+
+#endif

@@ -1,0 +1,23 @@
+#include "host/op_table.hpp"
+#include "plugin/plugins.hpp"
+
+#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/ops/plugin_call.hpp>
+
+namespace coaccel::host {
+namespace {
+
+constexpr native_stream here{"host", nullptr};
+
+} // namespace
+
+void add_user_ops(op_table& table)
+{
+    table.add(detail::user_op_id, [](bound_op& o) noexcept {
+        const auto& op = o.as<detail::user_op>();
+        op.call(op.object, o, here);
+    });
+    table.add(plugin::call_op_id, [](bound_op& o) noexcept { o.status = plugin::run(o, here); });
+}
+
+} // namespace coaccel::host

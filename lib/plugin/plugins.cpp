@@ -1,0 +1,104 @@
+#include "plugin/plugins.hpp"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <mutex>
+#include <vector>
+
+namespace coaccel::plugin {
+namespace {
+
+constexpr const char* entry_symbol = "coaccel_plugin_v1";
+
+struct entry {
+    const function* what;
+    std::string file;
+};
+
+struct registry {
+    std::mutex mutex;
+    std::vector<void*> handles;
+    boost::unordered_flat_map<std::string_view, entry> functions;
+};
+
+// Never destroyed: ops may still run while the program ends.
+registry& instance()
+{
+    static registry& r = *new registry;
+    return r;
+}
+
+error_code refuse(const std::string& file, const std::string& why)
+{
+    return note_error(errc::plugin_missing, "plug-in " + file + ": " + why);
+}
+
+std::string last_error()
+{
+    const char* text = ::dlerror();
+    return text ? text : "cannot be loaded";
+}
+
+bool is_sound(const function& f) noexcept
+{
+    return f.name && *f.name && f.target && f.call && f.parameter_count <= max_parameters &&
+           (f.parameters || f.parameter_count == 0);
+}
+
+/// Nothing is added unless everything can be.
+error_code add(registry& r, const table& t, const std::string& file)
+{
+    std::vector<const function*> fresh;
+    for (const function* f = t.first; f; f = f->next) {
+        if (!is_sound(*f))
+            return refuse(file, "its table makes no sense");
+        const auto same = [f](const function* other) { return std::string_view(other->name) == f->name; };
+        if (std::ranges::any_of(fresh, same))
+            return refuse(file, std::string("it has two functions named ") + f->name);
+        if (const auto known = r.functions.find(f->name); known != r.functions.end())
+            return refuse(file, std::string("a function named ") + f->name + " is in " + known->second.file + " too");
+        fresh.push_back(f);
+    }
+    for (const function* f : fresh)
+        r.functions.emplace(f->name, entry{f, file});
+    return {};
+}
+
+} // namespace
+
+error_code load(const std::string& file)
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return refuse(file, last_error());
+    if (std::ranges::find(r.handles, handle) != r.handles.end())
+        return {};
+    const auto tell = reinterpret_cast<const table* (*)()>(::dlsym(handle, entry_symbol));
+    const table* told = tell ? tell() : nullptr;
+    error_code ec;
+    if (!tell)
+        ec = refuse(file, std::string("it has no ") + entry_symbol + "; a plug-in uses COACCEL_PLUGIN_FUNCTION");
+    else if (!told || told->version != interface_version)
+        ec = refuse(file, "it is for another version of the interface");
+    else
+        ec = add(r, *told, file);
+    if (ec)
+        ::dlclose(handle);
+    else
+        r.handles.push_back(handle);
+    return ec;
+}
+
+const function* find(std::string_view name) noexcept
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    const auto found = r.functions.find(name);
+    return found == r.functions.end() ? nullptr : found->second.what;
+}
+
+} // namespace coaccel::plugin

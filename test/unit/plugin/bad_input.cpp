@@ -1,0 +1,165 @@
+#include "plugin.hpp"
+
+using namespace coaccel;
+using test::isolated_fixture;
+using test::on_each_device;
+
+namespace {
+
+constexpr isolation everywhere[] = {isolation::in_process, isolation::worker};
+
+error_code create_error(const device_options& o)
+{
+    asio::io_context io{1};
+    auto made = test::co_run(io, test::create(o));
+    const auto ec = made ? error_code() : made.error();
+    made = errc::no_value;
+    test::run_out(io);
+    return ec;
+}
+
+bool says(const error_code& ec, std::string_view text)
+{
+    INFO("message: ", ec.message());
+    return ec.message().find(text) != std::string::npos;
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("plugin bad input");
+
+TEST_CASE("a plug-in that is not there, or is none, fails the device at once, and its file is named")
+{
+    struct bad {
+        const char* file;
+        const char* told;
+    };
+    static constexpr bad all[] = {
+        {COACCEL_TEST_PLUGIN("missing"), "missing.so"},
+        {"no-such-plug-in.so", "no-such-plug-in.so"},
+        {COACCEL_TEST_PLUGINS, "plug-in"},
+        {COACCEL_TEST_PLUGIN("stranger"), "no coaccel_plugin_v1"},
+        {COACCEL_TEST_PLUGIN("outdated"), "another version"},
+        {COACCEL_TEST_PLUGIN("twice"), "two functions named one"},
+    };
+    for (const auto where : everywhere)
+        for (const bad& b : all) {
+            INFO("in a worker: ", where == isolation::worker, ", file ", b.file);
+            const auto ec = create_error(test::with_plugin(where, b.file));
+            CHECK(ec == errc::plugin_missing);
+            CHECK(is_device_lost(ec));
+            CHECK(says(ec, b.told));
+        }
+}
+
+TEST_CASE("an empty name of a plug-in is an invalid option")
+{
+    for (const auto where : everywhere)
+        CHECK(create_error(test::with_plugin(where, "")) == errc::invalid_option);
+}
+
+TEST_CASE("in one process two plug-ins cannot have functions of one name, and nothing of the second stays")
+{
+    const isolated_fixture first(test::with_plugin(isolation::in_process));
+    const auto ec = create_error(test::with_plugin(isolation::in_process, COACCEL_TEST_PLUGIN("clashing")));
+    CHECK(ec == errc::plugin_missing);
+    CHECK(says(ec, "scale_add"));
+    CHECK(says(ec, "functions.so"));
+    isolated_fixture again(test::with_plugin(isolation::in_process));
+    CHECK(again.run(plugin::call("lone")) == errc::function_missing);
+}
+
+TEST_CASE("two devices in workers may have plug-ins with functions of one name")
+{
+    isolated_fixture first(test::with_plugin(isolation::worker));
+    isolated_fixture second(test::with_plugin(isolation::worker, COACCEL_TEST_PLUGIN("clashing")));
+    CHECK_FALSE(second.run(plugin::call("scale_add")));
+    CHECK(first.run(plugin::call("scale_add")) == errc::argument_mismatch);
+    CHECK(second.run(plugin::call("nothing")) == errc::function_missing);
+}
+
+TEST_CASE("a device without a plug-in in a worker has no functions")
+{
+    isolated_fixture d;
+    const auto ec = d.run(plugin::call("nothing"));
+    CHECK(ec == errc::function_missing);
+    CHECK(is_caller_error(ec));
+}
+
+TEST_CASE("a function that is not there is named, and the device goes on")
+{
+    on_each_device([](isolated_fixture& d) {
+        const auto ec = d.run(plugin::call("scale_ad"));
+        CHECK(ec == errc::function_missing);
+        CHECK(says(ec, "scale_ad"));
+        CHECK_FALSE(d.run(plugin::call("nothing")));
+    });
+}
+
+TEST_CASE("names must have from 1 to 63 characters")
+{
+    on_each_device([](isolated_fixture& d) {
+        CHECK(d.run(plugin::call("")) == errc::invalid_argument);
+        CHECK(d.run(plugin::call(std::string(64, 'x'))) == errc::invalid_argument);
+        CHECK(d.run(plugin::call(std::string(1000, 'x'))) == errc::invalid_argument);
+        CHECK(d.run(plugin::call(std::string(63, 'x'))) == errc::function_missing);
+        CHECK_FALSE(d.run(plugin::call("a name of exactly as many characters as there is any room for..")));
+    });
+}
+
+TEST_CASE("arguments that are not the function's are refused before it is called, and the message says which")
+{
+    on_each_device([](isolated_fixture& d) {
+        auto f = d.upload(test::numbers(4));
+        auto g = d.upload(test::numbers(4));
+        auto n = d.upload(std::vector<double>{1, 2, 3, 4});
+        const auto refused = [&](const auto& op, std::string_view told) {
+            const auto ec = d.run(op);
+            CHECK(ec == errc::argument_mismatch);
+            CHECK(says(ec, told));
+        };
+        refused(plugin::call("scale_add", in(f), inout(g)), "takes 3 arguments, given 2");
+        refused(plugin::call("nothing", 1), "takes 0 arguments, given 1");
+        refused(plugin::call("scale_add", in(f), inout(g), 1.0),
+                "argument 3: the function takes 'float', given 'double'");
+        refused(plugin::call("scale_add", in(n), inout(g), 1.0f), "argument 1: the function takes a buffer to read of "
+                                                                  "'float', given a buffer to read of 'double'");
+        refused(plugin::call("scale_add", in(f), in(g), 1.0f), "a buffer to write of 'float', given a buffer to read");
+        refused(plugin::call("scale_add", 1.0f, inout(g), 1.0f), "given 'float'");
+        refused(plugin::call("flip_sign", inout(f)), "a type of 2 bytes");
+        // Whoever only reads may be given more.
+        CHECK_FALSE(d.run(plugin::call("scale_add", inout(f), inout(g), 0.0f)));
+        CHECK(d.download(g.ref()) == test::numbers(4));
+    });
+}
+
+TEST_CASE("what a function throws fails its call, with its words")
+{
+    on_each_device([](isolated_fixture& d) {
+        auto ec = d.run(plugin::call("fail", 7));
+        CHECK(ec == errc::user_exception);
+        CHECK(says(ec, "fail: failed with 7"));
+        ec = d.run(plugin::call("fail_oddly"));
+        CHECK(ec == errc::user_exception);
+        CHECK(says(ec, "no std::exception"));
+        ec = d.run(plugin::call("fail_at_length"));
+        CHECK(ec == errc::user_exception);
+        CHECK(ec.message().size() < 1000);
+        CHECK_FALSE(d.run(plugin::call("nothing")));
+    });
+}
+
+TEST_CASE("refs are checked as those of other ops")
+{
+    on_each_device([](isolated_fixture& d) {
+        isolated_fixture other(test::with_plugin(isolation::in_process));
+        auto f = d.upload(test::numbers(4));
+        auto foreign = other.upload(test::numbers(4));
+        CHECK(d.run(plugin::call("scale_add", in(foreign), inout(f), 1.0f)) == errc::wrong_device);
+        CHECK(d.run(plugin::call("scale_add", in(f), inout(f), 1.0f)) == errc::overlap);
+        const auto gone = d.upload(test::numbers(4)).ref();
+        CHECK(d.run(plugin::call("scale_add", in(gone), inout(f), 1.0f)) == errc::released_ref);
+    });
+}
+
+TEST_SUITE_END();

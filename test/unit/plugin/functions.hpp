@@ -1,0 +1,13 @@
+#ifndef COACCEL_TEST_UNIT_PLUGIN_FUNCTIONS_HPP
+#define COACCEL_TEST_UNIT_PLUGIN_FUNCTIONS_HPP
+
+// What the plug-in of the tests and its callers have in common.
+
+struct point {
+    double x;
+    double y;
+};
+
+enum class side : int { left = 3, right = 4 };
+
+#endif
