@@ -1,5 +1,6 @@
 #include "device/backends.hpp"
 
+#include "plugin/plugins.hpp"
 #include "worker/worker_source.hpp"
 
 #ifdef COACCEL_HAS_HOST
@@ -9,6 +10,9 @@
 #include "cuda/factory.hpp"
 #endif
 
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace coaccel::detail {
@@ -45,6 +49,27 @@ context_source first_that_works(context_source first, context_source second)
             true};
 }
 
+// What is relative is so to where the program is now, not where it will be when a context has to be replaced.
+std::string plugin_file(const std::string& named)
+{
+    if (named.find('/') == std::string::npos)
+        return named;
+    std::error_code failed;
+    const auto whole = std::filesystem::absolute(named, failed);
+    return failed ? named : whole.string();
+}
+
+context_factory with_plugin(context_factory make, std::string file)
+{
+    return [make = std::move(make),
+            file = std::move(file)](context_identity identity, context_events& events,
+                                    const context_options& how) -> result<std::unique_ptr<context>> {
+        if (auto ec = plugin::load(file))
+            return ec;
+        return make(identity, events, how);
+    };
+}
+
 } // namespace
 
 result<context_source> find_backend(const device_options& options)
@@ -55,6 +80,8 @@ result<context_source> find_backend(const device_options& options)
     case device_kind::host: found = host_source(options); break;
     case device_kind::cuda: found = cuda_source(options); break;
     }
+    if (found.make && options.plugin)
+        found = {with_plugin(std::move(found.make), plugin_file(options.plugin)), true};
     if (found.make)
         return found;
     return note_error(errc::backend_unavailable, options.kind == device_kind::cuda
@@ -74,9 +101,12 @@ result<context_source> find_source(const device_options& options, const boost::a
     o.setup.host = options.host;
     o.setup.cuda = options.cuda;
     o.standby = options.standby;
+    if (options.plugin)
+        o.plugin = plugin_file(options.plugin);
     o.faults = options.host.injector;
     o.copy_threads = options.cuda.helper_threads;
-    return context_source{worker::make_factory(o, executor), true, true};
+    auto made = worker::make_source(o, executor);
+    return context_source{std::move(made.make), true, std::move(made.give_up), true};
 }
 
 } // namespace coaccel::detail

@@ -7,6 +7,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <functional>
+
 namespace coaccel::detail {
 
 /// How the contexts of a device are made.
@@ -14,6 +16,9 @@ struct context_source {
     context_factory make;
     /// Whether making and ending a context must stay off the executor.
     bool blocks = true;
+    /// Nobody waits any more for a context that is being made, so that making it may fail. From any thread. Empty where
+    /// making one is quick.
+    std::function<void()> give_up{};
     /// Each context is in a process of its own, so that the death of one says nothing of the next.
     bool isolated = false;
 };

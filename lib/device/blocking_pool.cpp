@@ -14,14 +14,21 @@ blocking_pool::blocking_pool(asio::execution_context& owner) : service(owner) {}
 
 blocking_pool::~blocking_pool() = default;
 
-void blocking_pool::run(std::function<void()> job)
+void blocking_pool::run(std::function<void()> job, std::function<void()> hurry)
 {
     const std::scoped_lock lock(mutex_);
     if (closed_)
         return;
     if (!threads_)
-        threads_.emplace(2);
-    asio::post(*threads_, std::move(job));
+        threads_ = std::make_unique<asio::thread_pool>(2);
+    if (!hurry)
+        return asio::post(*threads_, std::move(job));
+    const auto mine = hurries_.insert(hurries_.end(), std::move(hurry));
+    asio::post(*threads_, [this, mine, job = std::move(job)] {
+        job();
+        const std::scoped_lock done(mutex_);
+        hurries_.erase(mine);
+    });
 }
 
 void blocking_pool::shutdown()
@@ -29,9 +36,18 @@ void blocking_pool::shutdown()
     {
         const std::scoped_lock lock(mutex_);
         closed_ = true;
+        for (const auto& hurry : hurries_)
+            hurry();
     }
     if (threads_)
         threads_->join();
+}
+
+void blocking_pool::notify_fork(asio::execution_context::fork_event event)
+{
+    // The child has none of the threads: who wakes or joins them waits for ever.
+    if (event == asio::execution_context::fork_child)
+        (void)threads_.release();
 }
 
 } // namespace coaccel::detail

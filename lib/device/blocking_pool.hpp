@@ -5,8 +5,9 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <functional>
+#include <list>
+#include <memory>
 #include <mutex>
-#include <optional>
 
 namespace coaccel::detail {
 
@@ -20,13 +21,16 @@ public:
     explicit blocking_pool(boost::asio::execution_context& owner);
     ~blocking_pool() override;
 
-    void run(std::function<void()> job);
+    /// `hurry` is called, while the job waits or runs, when the execution context goes and everything has to end.
+    void run(std::function<void()> job, std::function<void()> hurry = {});
 
 private:
     void shutdown() override;
+    void notify_fork(boost::asio::execution_context::fork_event event) override;
 
     std::mutex mutex_;
-    std::optional<boost::asio::thread_pool> threads_;
+    std::list<std::function<void()>> hurries_;
+    std::unique_ptr<boost::asio::thread_pool> threads_;
     bool closed_ = false;
 };
 

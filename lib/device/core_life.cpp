@@ -1,5 +1,6 @@
 #include "device/blocking_pool.hpp"
 #include "device/core_nodes.hpp"
+#include "worker/fork_guard.hpp"
 
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -15,6 +16,10 @@ void device_core::follow(lifecycle::step step)
     case lifecycle::command::wait: retry_at_ = step.when; return;
     case lifecycle::command::fail: return fail_everything();
     case lifecycle::command::close: return close_context();
+    case lifecycle::command::give_up:
+        if (source_.give_up)
+            source_.give_up();
+        return;
     case lifecycle::command::finish: return finish_stop();
     }
 }
@@ -23,12 +28,16 @@ void device_core::follow(lifecycle::step step)
 // guard keeps the executor at work until the answer is there.
 void device_core::create_context()
 {
+    if (orphaned())
+        return follow(life_.lost_for_good(
+            note_error(errc::start_failed, "a forked child of the process that has workers cannot start any")));
     created_after_ = arrivals_;
     run_off_executor(
         [self = shared_from_this(), work = asio::make_work_guard(executor_), generation = generation_count_ + 1] {
             auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
             self->push(*new created_node(std::move(made)));
-        });
+        },
+        source_.give_up);
 }
 
 void device_core::on_created(created_node& node)
@@ -65,6 +74,11 @@ void device_core::on_lost(error_code why)
 
 void device_core::bury(std::unique_ptr<context> dead)
 {
+    if (orphaned()) {
+        // Its threads and their waits are its parent's and cannot be ended here.
+        (void)dead.release();
+        return;
+    }
     run_off_executor(
         [self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable { dead.reset(); });
 }
@@ -127,12 +141,12 @@ void device_core::finish_stop()
     self_.reset();
 }
 
-void device_core::run_off_executor(std::function<void()> job)
+void device_core::run_off_executor(std::function<void()> job, std::function<void()> hurry)
 {
     if (!source_.blocks)
         return job();
     auto& where = asio::query(executor_, asio::execution::context);
-    asio::use_service<blocking_pool>(where).run(std::move(job));
+    asio::use_service<blocking_pool>(where).run(std::move(job), std::move(hurry));
 }
 
 /// No further context will be made. What stood ready for it, such as workers, may take its time to go.
@@ -142,7 +156,17 @@ void device_core::drop_source()
         return;
     auto last = std::make_shared<context_factory>(std::move(source_.make));
     source_.make = nullptr;
+    if (orphaned()) {
+        (void)new auto(std::move(last));
+        return;
+    }
     run_off_executor([last = std::move(last)]() mutable { last.reset(); });
+}
+
+/// In a child that this process's user has forked: the workers are its parent's.
+bool device_core::orphaned() const noexcept
+{
+    return source_.isolated && worker::forked();
 }
 
 double device_core::chance()

@@ -133,8 +133,12 @@ void device_core::turn(pending_list& done)
         handle(*node);
         node = next;
     }
+    if (orphaned() && !context_ && life_.state() != device_state::stopped && !life_.failed())
+        follow(life_.lost_for_good(errc::context_lost));
     if (now_ >= retry_at_) {
         retry_at_ = clock::time_point::max();
+        // One that is to stop and has nothing to do does not try again, however soon that is due.
+        follow(life_.advance_stop(has_work()));
         follow(life_.due());
     }
     expire();
@@ -271,6 +275,8 @@ void device_core::shutdown(pending_list& out) noexcept
     timer_.reset();
     if (context_)
         context_->drop(out);
+    if (orphaned())
+        (void)context_.release();
     context_.reset();
     cancellable_.clear();
     while (request* r = admission_.pop())

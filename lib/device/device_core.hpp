@@ -97,7 +97,8 @@ private:
     void fail_everything();
     void finish_stop();
     void drop_source();
-    void run_off_executor(std::function<void()> job);
+    void run_off_executor(std::function<void()> job, std::function<void()> hurry = {});
+    bool orphaned() const noexcept;
     double chance();
 
     void keep(release_node& n);

@@ -12,7 +12,7 @@ error_code device_options::check() const noexcept
 {
     const bool fits = kind <= device_kind::cuda && ordinal >= 0 && queue.max_in_flight > 0 && queue.max_queued > 0 &&
                       queue.max_bytes_in_flight > 0 && isolation <= coaccel::isolation::worker && standby >= 0 &&
-                      standby <= most_standbys;
+                      standby <= most_standbys && (!plugin || *plugin);
     if (!fits)
         return errc::invalid_option;
     if (auto ec = context.check())

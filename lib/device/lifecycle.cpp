@@ -1,5 +1,7 @@
 #include "device/lifecycle.hpp"
 
+#include <utility>
+
 namespace coaccel::detail {
 
 lifecycle::step lifecycle::start() noexcept
@@ -12,7 +14,7 @@ lifecycle::step lifecycle::start() noexcept
 lifecycle::step lifecycle::create() noexcept
 {
     phase_ = phase::creating;
-    replace_ = false;
+    replace_ = gave_up_ = false;
     return {command::create};
 }
 
@@ -116,6 +118,9 @@ lifecycle::step lifecycle::advance_stop(bool has_work) noexcept
         phase_ = phase::stopped;
         return {command::finish};
     case phase::creating:
+        if ((has_work && !abandon_) || std::exchange(gave_up_, true))
+            return {};
+        return {command::give_up};
     case phase::retiring:
     case phase::closing:
     case phase::stopped: break;

@@ -22,6 +22,8 @@ public:
         fail,
         /// End the context.
         close,
+        /// The context that is being made is not wanted any more.
+        give_up,
         /// The device has stopped.
         finish,
     };
@@ -79,6 +81,7 @@ private:
     bool replace_ = false;
     bool stopping_ = false;
     bool abandon_ = false;
+    bool gave_up_ = false;
     error_code reason_;
 };
 

@@ -1,6 +1,7 @@
 #include "worker/bell_watch.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace coaccel::worker {
 
@@ -14,7 +15,10 @@ std::shared_ptr<bell_watch> bell_watch::create(const asio::any_io_executor& ex, 
     asio::posix::stream_descriptor d(ex);
     error_code ec;
     d.assign(mine, ec);
-    return ec ? nullptr : std::make_shared<bell_watch>(std::move(d), events);
+    if (!ec)
+        return std::make_shared<bell_watch>(std::move(d), events);
+    ::close(mine);
+    return nullptr;
 }
 
 void bell_watch::arm()

@@ -1,5 +1,7 @@
 #include "worker/codec.hpp"
 
+#include "worker/printable.hpp"
+
 #ifdef COACCEL_HAS_CUDA_HEADERS
 #include "cuda/vendor_errors.hpp"
 #endif
@@ -38,7 +40,20 @@ origin origin_of(const error_code& ec) noexcept
 
 bool is_known(int value) noexcept
 {
-    return value >= static_cast<int>(errc::invalid_argument) && value <= static_cast<int>(errc::worker_corrupted);
+    return value >= static_cast<int>(errc::invalid_argument) && value <= static_cast<int>(errc::function_missing);
+}
+
+/// Messages may have several lines, as a compiler's log has.
+std::string printable_lines(std::string_view text)
+{
+    std::string out;
+    for (std::size_t end = 0; end != text.npos; text.remove_prefix(std::min(end + 1, text.size()))) {
+        end = text.find('\n');
+        out += printable(text.substr(0, end));
+        if (end != text.npos)
+            out += '\n';
+    }
+    return out;
 }
 
 } // namespace
@@ -111,7 +126,7 @@ bool decoder::get_error(error_code& ec)
     case origin::noted:
         if (!is_known(value) || !get_text(text))
             return false;
-        ec = note_error(static_cast<errc>(value), std::move(text));
+        ec = note_error(static_cast<errc>(value), printable_lines(text));
         return true;
     case origin::vendor: {
         if (!get_text(text))
@@ -124,7 +139,7 @@ bool decoder::get_error(error_code& ec)
     case origin::other:
         if (!get_text(text))
             return false;
-        ec = note_error(errc::backend_error, std::move(text));
+        ec = note_error(errc::backend_error, printable_lines(text));
         return true;
     }
     return false;

@@ -1,13 +1,14 @@
 #include "worker/overseer.hpp"
 
 #include "worker/fork_guard.hpp"
+#include "worker/no_signals.hpp"
+#include "worker/printable.hpp"
 #include "worker/unique_fd.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -28,33 +29,10 @@ using std::chrono::nanoseconds;
 constexpr std::size_t longest_line = 1024;
 constexpr nanoseconds longest_look = std::chrono::hours(1);
 
-char printable(char c) noexcept
-{
-    const auto code = static_cast<unsigned char>(c);
-    return (code < 0x20 && c != '\t') || code == 0x7f ? '?' : c;
-}
-
 int as_timeout(nanoseconds left) noexcept
 {
     return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(std::max(left, nanoseconds(0))).count());
 }
-
-// Keeps signals from this thread, and from one it starts.
-class no_signals {
-public:
-    no_signals() noexcept
-    {
-        sigset_t all;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    no_signals(const no_signals&) = delete;
-    no_signals& operator=(const no_signals&) = delete;
-    ~no_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_;
-};
 
 } // namespace
 
@@ -69,12 +47,7 @@ struct overseer::charge {
 
     bool wanted() const noexcept { return !removed.load(std::memory_order_acquire); }
 
-    void say_line() noexcept
-    {
-        if (wanted())
-            who.said(line);
-        line.clear();
-    }
+    void say_line() noexcept { say(line.size()); }
 
     void say_rest() noexcept
     {
@@ -85,11 +58,21 @@ struct overseer::charge {
     void take(std::string_view bytes) noexcept
     {
         for (const char c : bytes) {
-            if (c == '\n' || line.size() == longest_line)
+            if (c == '\n')
                 say_line();
+            else if (line.size() == longest_line)
+                say(whole_characters(line));
             if (c != '\n')
-                line.push_back(printable(c));
+                line.push_back(c);
         }
+    }
+
+private:
+    void say(std::size_t bytes) noexcept
+    {
+        if (wanted())
+            who.said(printable(std::string_view(line).substr(0, bytes)));
+        line.erase(0, bytes);
     }
 };
 

@@ -18,8 +18,7 @@ public:
     /// The process has ended. Told once, and the last there is.
     virtual void ended() noexcept = 0;
 
-    /// A line of its standard error, without control characters and of at most 1024 characters; a longer one comes in
-    /// parts.
+    /// A line of its standard error, of at most 1024 bytes before it was made printable; a longer one comes in parts.
     virtual void said(std::string_view line) noexcept = 0;
 
     /// False: the process gave no sign of life, and has been killed. It is not asked about again.

@@ -6,6 +6,7 @@
 #include <coaccel/host/fault_injector.hpp>
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/plugin_call.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +27,12 @@ std::uint64_t kernel_of(const bound_op& op) noexcept
     if (op.info->id == jit::launch_op_id)
         return op.as<jit::launch_head>().kernel;
     return op.info->id == info_of<jit::occupancy_op>().id ? op.as<jit::occupancy_op>().kernel : 0;
+}
+
+/// Its description is its own, and goes along.
+bool is_packed(const bound_op& op) noexcept
+{
+    return op.info->id == jit::launch_op_id || op.info->id == plugin::call_op_id;
 }
 
 bool is_allocation(const bound_op& op) noexcept
@@ -186,7 +193,7 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
             frame.count = v->count;
             frame.type = v->type;
         } else {
-            frame.what = o.info->id == jit::launch_op_id ? op_kind::launch : op_kind::plain;
+            frame.what = is_packed(o) ? op_kind::launch : op_kind::plain;
             frame.id = o.info->id;
             frame.reply_size = o.info->reply_size;
             frame.data = {static_cast<const std::byte*>(o.op), o.info->size};

@@ -4,6 +4,7 @@
 #include "context/context.hpp"
 #include "worker/bell_watch.hpp"
 #include "worker/copy_crew.hpp"
+#include "worker/fork_guard.hpp"
 #include "worker/host_transfer.hpp"
 #include "worker/staging.hpp"
 #include "worker/worker_link.hpp"
@@ -44,7 +45,8 @@ public:
     void adopt(detail::context_identity identity) noexcept override { setup_.identity = identity; }
     error_code pin(std::span<std::byte>) override { return errc::not_isolatable; }
     const op_info* describe(std::uint64_t) const noexcept override { return nullptr; }
-    bool replaceable() const noexcept override { return true; }
+    /// A forked child cannot start workers, so nothing may wait for one there.
+    bool replaceable() const noexcept override { return !forked(); }
     void submit(detail::request& r, detail::clock::time_point now) override;
     void release(const any_ref& buffer) noexcept override;
     detail::next_turn turn(detail::clock::time_point now) override;
@@ -113,6 +115,7 @@ private:
     void send_release(const any_ref& buffer);
     void send_piece(piece& p);
     void send_image(std::uint64_t kernel);
+    void forget_images();
     void go_on(copy& c);
     void go_on_with_all();
     void begin_piece(copy& c, const host_transfer::piece& part, std::uint64_t block);
@@ -157,6 +160,7 @@ private:
     int copying_ = 0;
     std::deque<held> held_;
     boost::unordered_flat_set<std::uint64_t> images_;
+    std::size_t images_kept_ = 0;
     std::size_t live_buffers_ = 0;
     detail::clock::time_point last_moved_{};
     bool dying_ = false;

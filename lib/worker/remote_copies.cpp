@@ -184,6 +184,8 @@ void remote_context::send_image(std::uint64_t kernel)
     const auto image = jit::find_image(kernel);
     if (!image || !images_.insert(image->id).second)
         return;
+    if (images_.size() > 2 * images_kept_ + 64)
+        forget_images();
     const auto code = std::as_bytes(std::span(image->code));
     for (std::size_t at = 0; at < code.size(); at += image_part) {
         image_frame f;
@@ -197,6 +199,21 @@ void remote_context::send_image(std::uint64_t kernel)
         put_image(out_, f);
         post(out_.record());
     }
+}
+
+/// Nobody says when a kernel goes, so the numbers are gone through whenever there are many new ones.
+void remote_context::forget_images()
+{
+    boost::unordered::erase_if(images_, [this](std::uint64_t id) {
+        if (jit::find_image(id))
+            return false;
+        out_.clear();
+        out_.put(verb::forget);
+        out_.put(id);
+        post(out_.record());
+        return true;
+    });
+    images_kept_ = images_.size();
 }
 
 } // namespace coaccel::worker

@@ -1,4 +1,5 @@
 #include "worker/fork_guard.hpp"
+#include "worker/printable.hpp"
 #include "worker/remote_context.hpp"
 
 #include <algorithm>
@@ -97,8 +98,10 @@ next_turn remote_context::turn(clock::time_point now)
     }
     if (moved)
         last_moved_ = now;
-    if (polled_ || now - last_moved_ < setup_.spin || !waiting_.empty())
+    if (polled_ || now - last_moved_ < setup_.spin || !waiting_.empty()) {
+        give_way(now - last_moved_);
         return {next_turn::kind::again};
+    }
     link_->reply_bell().clear();
     if (!link_->replies().may_sleep() || link_->has_ended())
         return {next_turn::kind::again};
@@ -137,7 +140,7 @@ bool remote_context::on_reply(std::span<const std::byte> record)
     error_code why;
     if (!in.get_error(why) || !in.at_end() || !why)
         return false;
-    link_->log("lost its context: " + why.message());
+    link_->log("lost its context: " + printable(why.message()));
     why_ = why;
     condemn(errc::context_lost);
     return true;
@@ -246,8 +249,9 @@ next_turn remote_context::die()
 {
     // The dying process may still write to pinned buffers, and our threads to other memory of the callers. One that
     // talked nonsense may write anywhere in the memory that its successor is going to use.
-    const bool writing = (into_pinned_ > 0 || rogue_) && !link_->has_ended() && !forked();
-    if (copying_ > 0 || writing)
+    const bool writing = (into_pinned_ > 0 || rogue_) && !link_->has_ended();
+    // A forked child has no such threads, and memory of its own but for the pinned.
+    if ((copying_ > 0 || writing) && !forked())
         return {next_turn::kind::sleep};
     dead_ = true;
     watch_->disarm();
@@ -275,8 +279,8 @@ void remote_context::drop(detail::pending_list& out) noexcept
 {
     dying_ = dead_ = true;
     watch_->stop();
-    crew_.stop();
     if (!forked()) {
+        crew_.stop();
         link_->end(errc::worker_exited);
         link_->wait_for_end();
     }

@@ -6,6 +6,7 @@
 
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/plugin_call.hpp>
 
 #include <cstring>
 
@@ -42,6 +43,41 @@ bool is_dtype(dtype t) noexcept
 {
     const auto n = static_cast<std::uint8_t>(t);
     return n >= static_cast<std::uint8_t>(dtype::f16) && n <= static_cast<std::uint8_t>(dtype::c128);
+}
+
+/// Whether the bytes are a head with arguments of which each is where it says, and the refs where the frame says.
+template <class Head>
+bool is_packed(const void* op, const op_frame& frame) noexcept
+{
+    using jit::launch_argument;
+    const std::size_t size = frame.data.size();
+    if (size < sizeof(Head))
+        return false;
+    const auto& head = *static_cast<const Head*>(op);
+    if (head.count > jit::max_arguments || sizeof(Head) + head.count * sizeof(launch_argument) > size)
+        return false;
+    for (std::size_t n = 0; n < head.count; ++n) {
+        const auto* a = head.arguments() + n;
+        // Read as a byte, because not every byte is a bool.
+        const auto flag =
+            *(reinterpret_cast<const std::uint8_t*>(&a->type) + offsetof(jit::parameter_type, enumeration));
+        const bool operand = a->operand != launch_argument::no_operand;
+        const bool sound =
+            flag <= 1 && a->type.form <= jit::type_form::pointer_to_const && a->type.code <= jit::type_code::nothing &&
+            (operand ? a->operand < frame.operands.size() && a->offset == frame.operands[a->operand].offset &&
+                           std::uint8_t(a->type.code) == std::uint8_t(frame.operands[a->operand].type)
+                     : std::size_t(a->offset) + a->type.size <= size);
+        if (!sound)
+            return false;
+    }
+    // Refs are written to when they name what an earlier op made; nothing else may be in their place.
+    std::size_t free_from = sizeof(Head) + head.count * sizeof(launch_argument);
+    for (const op_field& f : frame.operands) {
+        if (f.offset < free_from)
+            return false;
+        free_from = f.offset + sizeof(any_ref);
+    }
+    return true;
 }
 
 } // namespace
@@ -140,36 +176,25 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
 
 error_code remote_request::load_launch(const op_frame& frame, cell& c, const image_shelf& images)
 {
-    using jit::launch_argument;
-    using jit::launch_head;
     const std::size_t size = frame.data.size();
-    if (frame.id != jit::launch_op_id || frame.reply_size != 0 || size < sizeof(launch_head))
-        return errc::worker_corrupted;
     c.op.resize(units(size));
     std::memcpy(c.op.data(), frame.data.data(), size);
-    auto& head = *reinterpret_cast<launch_head*>(c.op.data());
-    if (head.count > jit::max_arguments || sizeof(launch_head) + head.count * sizeof(launch_argument) > size)
+    if (frame.reply_size != 0)
         return errc::worker_corrupted;
-    for (std::size_t n = 0; n < head.count; ++n) {
-        const auto* a = head.arguments() + n;
-        // Read as a byte, because not every byte is a bool.
-        const auto flag =
-            *(reinterpret_cast<const std::uint8_t*>(&a->type) + offsetof(jit::parameter_type, enumeration));
-        const bool operand = a->operand != launch_argument::no_operand;
-        const bool sound =
-            flag <= 1 && a->type.form <= jit::type_form::pointer_to_const && a->type.code <= jit::type_code::nothing &&
-            (operand ? a->operand < frame.operands.size() && a->offset == frame.operands[a->operand].offset
-                     : std::size_t(a->offset) + a->type.size <= size);
-        if (!sound)
+    c.own.id = frame.id;
+    c.own.size = static_cast<std::uint32_t>(size);
+    c.own.operands.assign(frame.operands.begin(), frame.operands.end());
+    if (frame.id == plugin::call_op_id) {
+        if (!is_packed<plugin::call_head>(c.op.data(), frame))
             return errc::worker_corrupted;
+        c.own.name = "plugin.call";
+        c.own.lib = library::user;
+        c.own.check = [](const void* op) { return plugin::check_call(*static_cast<const plugin::call_head*>(op)); };
+        return {};
     }
-    // Refs are written to when they name what an earlier op made; nothing else may be in their place.
-    std::size_t free_from = sizeof(launch_head) + head.count * sizeof(launch_argument);
-    for (const op_field& f : frame.operands) {
-        if (f.offset < free_from)
-            return errc::worker_corrupted;
-        free_from = f.offset + sizeof(any_ref);
-    }
+    if (frame.id != jit::launch_op_id || !is_packed<jit::launch_head>(c.op.data(), frame))
+        return errc::worker_corrupted;
+    auto& head = *reinterpret_cast<jit::launch_head*>(c.op.data());
     const auto image = images.find(head.kernel);
     if (!image)
         return errc::invalid_argument;
@@ -177,11 +202,8 @@ error_code remote_request::load_launch(const op_frame& frame, cell& c, const ima
     head.host = 0;
     c.kept = image;
     c.own.name = "jit.launch";
-    c.own.id = jit::launch_op_id;
-    c.own.size = static_cast<std::uint32_t>(size);
     c.own.lib = library::jit;
-    c.own.operands.assign(frame.operands.begin(), frame.operands.end());
-    c.own.check = [](const void* op) { return jit::check_launch(*static_cast<const launch_head*>(op)); };
+    c.own.check = [](const void* op) { return jit::check_launch(*static_cast<const jit::launch_head*>(op)); };
     return {};
 }
 

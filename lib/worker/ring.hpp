@@ -4,9 +4,11 @@
 #include <coaccel/core/result.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace coaccel::worker {
@@ -81,6 +83,14 @@ private:
     std::uint64_t seen_written_ = 0;
     error_code corrupted_;
 };
+
+/// For who looks for messages over and over: where cores are few, what is waited for may need this one. A message that
+/// comes soon is not worth a call of the system.
+inline void give_way(std::chrono::nanoseconds looked_for) noexcept
+{
+    if (looked_for > std::chrono::microseconds(5))
+        std::this_thread::yield();
+}
 
 } // namespace coaccel::worker
 

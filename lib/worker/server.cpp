@@ -66,8 +66,10 @@ void server::run(const detail::context_factory& make, fault_injector& faults)
             show_gauges();
             next_gauge = now + gauge_interval;
         }
-        if (next.when == next_turn::kind::again || now - last_moved < setup_.spin || !waiting_.empty())
+        if (next.when == next_turn::kind::again || now - last_moved < setup_.spin || !waiting_.empty()) {
+            give_way(now - last_moved);
             continue;
+        }
         show_gauges();
         if (!requests_.may_sleep())
             continue;
@@ -150,7 +152,7 @@ bool server::obey(std::span<const std::byte> record)
 {
     decoder in(record);
     verb what{};
-    if (!in.get(what, verb::adopt, verb::image))
+    if (!in.get(what, verb::adopt, verb::forget))
         return false;
     switch (what) {
     case verb::adopt: {
@@ -174,6 +176,10 @@ bool server::obey(std::span<const std::byte> record)
     case verb::image: {
         image_frame image;
         return get_image(in, image) && images_.add(image);
+    }
+    case verb::forget: {
+        std::uint64_t id = 0;
+        return in.get(id) && in.at_end() && images_.remove(id);
     }
     default: return false;
     }

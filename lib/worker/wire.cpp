@@ -4,6 +4,7 @@
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/plugin_call.hpp>
 
 #include <string_view>
 
@@ -62,9 +63,10 @@ std::uint64_t build_identity() noexcept
     std::uint64_t id = hash(COACCEL_VERSION_STRING);
     id = hash(__VERSION__, id);
     // What the layout of ops and options depends on.
-    for (const std::uint64_t part : {info_of<blas::gemm<float>>().id, info_of<blas::gemv<double>>().id,
-                                     info_of<memory::fill<float>>().id, std::uint64_t(sizeof(worker_setup)),
-                                     std::uint64_t(sizeof(control_block)), std::uint64_t(sizeof(jit::launch_head))})
+    for (const std::uint64_t part :
+         {info_of<blas::gemm<float>>().id, info_of<blas::gemv<double>>().id, info_of<memory::fill<float>>().id,
+          std::uint64_t(sizeof(worker_setup)), std::uint64_t(sizeof(control_block)),
+          std::uint64_t(sizeof(jit::launch_head)), std::uint64_t(sizeof(plugin::call_head))})
         id = (id ^ part) * 0x100000001b3ull;
     return id;
 }

@@ -71,6 +71,9 @@ inline constexpr std::size_t control_bytes = ring_offset + 2 * ring_bytes;
 /// The worker's descriptors, from 3 on.
 enum class descriptor : int { control = 3, staging, request_bell, reply_bell, lifeline };
 
+/// The worker's argument before the name of a plug-in; a path has no room in the control area.
+inline constexpr const char* plugin_flag = "--plugin";
+
 /// How a worker ends that could not begin.
 inline constexpr int exit_mismatch = 70;
 inline constexpr int exit_usage = 2;
@@ -84,6 +87,8 @@ enum class verb : std::uint8_t {
     release,
     /// A part of a compiled kernel.
     image,
+    /// A compiled kernel that the parent does not have any more.
+    forget,
     /// To the parent: the context is made.
     ready,
     /// The context could not be made.
@@ -106,7 +111,7 @@ struct op_frame {
     std::uint64_t id = 0;
     std::span<const std::byte> data;
     std::uint32_t reply_size = 0;
-    /// launch: where its refs are.
+    /// launch, which is also a call of a plug-in: where its refs are.
     std::vector<op_field> operands;
     // allocate, write, read: so many elements.
     std::uint64_t count = 0;

@@ -1,6 +1,7 @@
 #include "worker/worker_link.hpp"
 
 #include "worker/fork_guard.hpp"
+#include "worker/printable.hpp"
 
 #include <array>
 #include <cstdio>
@@ -37,8 +38,10 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
 {
     watch_forks();
     auto watch = overseer::shared();
+    if (!watch && forked())
+        return note_error(errc::start_failed, "a forked child of the process that has workers cannot start any");
     if (!watch)
-        return note_error(errc::out_of_memory, "no thread to watch over workers");
+        return note_error(errc::out_of_memory, "no thread or no descriptors to watch over workers");
     BOOST_OUTCOME_TRY(auto control, shared_area::create(control_bytes, "coaccel-control"));
     BOOST_OUTCOME_TRY(auto requests, doorbell::create());
     BOOST_OUTCOME_TRY(auto replies, doorbell::create());
@@ -52,6 +55,8 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
 
     child_setup how;
     how.program = plan.program;
+    if (plan.plugin)
+        how.arguments = {plugin_flag, *plan.plugin};
     how.environment = child_process::minimal_environment();
     how.descriptors = {control.fd(), plan.staging_fd, requests.fd(), replies.fd(), lifeline[1].get()};
     BOOST_OUTCOME_TRY(auto child, child_process::start(how));
@@ -213,6 +218,7 @@ error_code worker_link::reason() const
         text += " was ended by signal " + std::to_string(end_.value) + " (" + ::strsignal(end_.value) + ")";
         break;
     case errc::worker_exited: text += " ended with status " + std::to_string(end_.value); break;
+    case errc::worker_mismatch: text += ": " + plan_.program + " is of another version or build"; break;
     default: text += ": " + make_error_code(verdict_).message();
     }
     return note_error(verdict_ == errc{} ? errc::context_lost : verdict_, std::move(text));
@@ -227,7 +233,7 @@ void worker_link::listen(notification n) noexcept
 void worker_link::log(std::string_view line) const noexcept
 try {
     std::string text = "coaccel-worker " + std::to_string(child_.pid()) + ": ";
-    text += line;
+    text += printable(line);
     if (plan_.log)
         return plan_.log(text);
     text += '\n';

@@ -18,6 +18,7 @@ namespace coaccel::worker {
 /// How a worker process is started and watched.
 struct link_plan {
     std::string program;
+    std::optional<std::string> plugin{};
     worker_setup setup;
     int staging_fd = -1;
     std::chrono::nanoseconds start_timeout{};

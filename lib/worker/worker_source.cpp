@@ -2,10 +2,11 @@
 
 #include "worker/find_program.hpp"
 #include "worker/remote_context.hpp"
+#include "worker/standbys.hpp"
 
 #include <coaccel/host/fault_injector.hpp>
 
-#include <deque>
+#include <mutex>
 #include <optional>
 
 namespace coaccel::worker {
@@ -21,7 +22,8 @@ class source {
 public:
     source(const source_options& options, const asio::any_io_executor& executor)
         : executor_(executor), options_(options), program_(text_of(options.how.program)),
-          own_faults_(options.setup.host.faults), faults_(options.faults ? *options.faults : own_faults_)
+          own_faults_(options.setup.host.faults), faults_(options.faults ? *options.faults : own_faults_),
+          standbys_(options.standby)
     {
         options_.setup.host.injector = nullptr;
     }
@@ -36,7 +38,9 @@ public:
         auto watch = bell_watch::create(executor_, link->reply_bell().fd(), events);
         if (!watch)
             return note_error(errc::out_of_memory, "no descriptors left");
-        top_up(how);
+        // Starting one is quick; that it becomes ready is waited for when it is needed. When it fails, the next context
+        // has to be made without, and why is told there.
+        standbys_.top_up([this, how] { return start(how, true, false); });
         remote_setup setup;
         setup.identity = identity;
         setup.memory = memory_;
@@ -46,51 +50,54 @@ public:
         return std::make_unique<remote_context>(std::move(link), std::move(watch), events, how, std::move(setup));
     }
 
+    void give_up() noexcept
+    {
+        const std::scoped_lock lock(mutex_);
+        gave_up_ = true;
+        if (awaited_)
+            awaited_->end(errc::worker_killed);
+    }
+
 private:
-    using link_ptr = std::unique_ptr<worker_link>;
+    using link_ptr = standbys::link_ptr;
+
+    error_code wait_for(worker_link& l)
+    {
+        if (!await(&l))
+            return errc::device_stopped;
+        const error_code ec = l.wait_until_ready();
+        (void)await(nullptr);
+        return ec;
+    }
+
+    bool await(worker_link* l) noexcept
+    {
+        const std::scoped_lock lock(mutex_);
+        awaited_ = l;
+        return !gave_up_;
+    }
 
     result<link_ptr> next_link(const context_options& how)
     {
         const bool refused = faults_.refuses_start();
         while (!refused) {
-            link_ptr ready = take_standby();
+            link_ptr ready = standbys_.take();
             if (!ready)
                 break;
-            if (!ready->has_ended() && !ready->wait_until_ready())
+            if (!ready->has_ended() && !wait_for(*ready))
                 return ready;
         }
         BOOST_OUTCOME_TRY(auto made, start(how, false, refused));
-        if (auto ec = made->wait_until_ready())
+        if (auto ec = wait_for(*made))
             return ec;
         return made;
-    }
-
-    link_ptr take_standby()
-    {
-        if (standbys_.empty())
-            return nullptr;
-        link_ptr first = std::move(standbys_.front());
-        standbys_.pop_front();
-        return first;
-    }
-
-    // Starting one is quick; that it becomes ready is waited for when it is needed.
-    void top_up(const context_options& how)
-    {
-        std::erase_if(standbys_, [](const link_ptr& l) { return l->has_ended(); });
-        while (standbys_.size() < static_cast<std::size_t>(options_.standby)) {
-            auto made = start(how, true, false);
-            // The next context has to be made without, then; why it failed is told there.
-            if (!made)
-                return;
-            standbys_.push_back(std::move(made).value());
-        }
     }
 
     result<link_ptr> start(const context_options& how, bool standby, bool refused)
     {
         link_plan plan;
         BOOST_OUTCOME_TRY(plan.program, find_program(program_ ? program_->c_str() : nullptr));
+        plan.plugin = options_.plugin;
         plan.setup = options_.setup;
         plan.setup.context = how;
         plan.setup.staging_bytes = memory_->bytes();
@@ -111,17 +118,25 @@ private:
     fault_injector own_faults_;
     fault_injector& faults_;
     std::shared_ptr<staging> memory_;
-    std::deque<link_ptr> standbys_;
+    std::mutex mutex_;
+    worker_link* awaited_ = nullptr;
+    bool gave_up_ = false;
+    // Last, because it uses the rest in the background.
+    standbys standbys_;
 };
 
 } // namespace
 
-detail::context_factory make_factory(const source_options& options, const asio::any_io_executor& executor)
+worker_source make_source(const source_options& options, const asio::any_io_executor& executor)
 {
-    return [s = std::make_shared<source>(options, executor)](
-               detail::context_identity identity, detail::context_events& events, const context_options& how) {
-        return s->make(identity, events, how);
-    };
+    auto s = std::make_shared<source>(options, executor);
+    const std::weak_ptr<source> weak = s;
+    return {[s = std::move(s)](detail::context_identity identity, detail::context_events& events,
+                               const context_options& how) { return s->make(identity, events, how); },
+            [weak] {
+                if (auto alive = weak.lock())
+                    alive->give_up();
+            }};
 }
 
 } // namespace coaccel::worker

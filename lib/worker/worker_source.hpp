@@ -8,6 +8,10 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <functional>
+#include <optional>
+#include <string>
+
 namespace coaccel::worker {
 
 /// What a device has its workers be.
@@ -16,14 +20,20 @@ struct source_options {
     /// What the worker is told; the rest of it is filled in.
     worker_setup setup;
     int standby = 0;
+    std::optional<std::string> plugin{};
     /// Plays faults on the host backend; null: those of the host options.
     fault_injector* faults = nullptr;
     int copy_threads = 4;
 };
 
+struct worker_source {
+    detail::context_factory make;
+    /// Ends a worker that is being waited for, and fails whoever asks for another. From any thread.
+    std::function<void()> give_up;
+};
+
 /// Makes contexts in worker processes, with some kept ready.
-COACCEL_DECL detail::context_factory make_factory(const source_options& options,
-                                                  const boost::asio::any_io_executor& executor);
+COACCEL_DECL worker_source make_source(const source_options& options, const boost::asio::any_io_executor& executor);
 
 } // namespace coaccel::worker
 

@@ -165,9 +165,26 @@ TEST_CASE("a device can be stopped in every phase")
         machine m;
         m.start();
         m.stop(true);
+        CHECK(m.advance_stop(false).what == command::give_up);
         CHECK(m.advance_stop(false).what == command::none);
         m.created();
         CHECK(m.advance_stop(false).what == command::close);
+    }
+    SUBCASE("while a context is being made that there is work for")
+    {
+        machine m;
+        m.start();
+        m.stop(false);
+        CHECK(m.advance_stop(true).what == command::none);
+        CHECK(m.advance_stop(false).what == command::give_up);
+        CHECK(m.advance_stop(false).what == command::none);
+    }
+    SUBCASE("abandoning the work for a context that is being made")
+    {
+        machine m;
+        m.start();
+        m.stop(true);
+        CHECK(m.advance_stop(true).what == command::give_up);
     }
     SUBCASE("while its context is being made, in vain")
     {

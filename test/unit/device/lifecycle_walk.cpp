@@ -54,6 +54,7 @@ struct world {
             context = suspect = false;
             ending = true;
             return;
+        case command::give_up: REQUIRE(making); return;
         case command::finish:
             REQUIRE_FALSE((context || making || ending || finished));
             finished = true;

@@ -114,6 +114,49 @@ TEST_CASE("what runs ends well, what waits runs on the fresh context")
     CHECK(b.gpu.status().state == device_state::ready);
 }
 
+TEST_CASE("what was queued before the call runs on the old context, what comes after it on the new one")
+{
+    for (const std::uint64_t room : {1u, 2u}) {
+        CAPTURE(room);
+        asio::io_context io;
+        blocked b(io, room);
+        constexpr int each = 20;
+        std::vector<generation> before;
+        std::vector<generation> after;
+        int filled = 0;
+        int stale = 0;
+        const auto made_in = [](std::vector<generation>& where) {
+            return [&where](error_code ec, const buffer<float>& made) {
+                CHECK_FALSE(ec);
+                where.push_back(made.ref().raw().generation);
+            };
+        };
+        // All wait for the op at the gate, which has their buffer or the room.
+        for (int i = 0; i < each; ++i) {
+            b.gpu.async_exec(memory::fill<float>{b.x, static_cast<float>(i)}, [&](error_code ec) { filled += !ec; });
+            b.gpu.async_exec(seq(memory::fill<float>{b.x, 1.0f}), [&](error_code ec) { filled += !ec; });
+            b.gpu.async_alloc<float>(4, made_in(before));
+        }
+        b.gpu.async_replace(b.note(b.replaced));
+        for (int i = 0; i < each; ++i) {
+            b.gpu.async_exec(memory::fill<float>{b.x, 1.0f}, [&](error_code ec) { stale += ec == errc::stale_ref; });
+            b.gpu.async_alloc<float>(4, made_in(after));
+        }
+        b.settle();
+        CHECK(filled == 0);
+        CHECK(stale == 0);
+        b.gate.open();
+        CHECK_FALSE(b.outcome(b.replaced));
+        // The old context goes only when all that was for it has ended.
+        CHECK(filled == 2 * each);
+        CHECK(before == std::vector<generation>(each, 1));
+        test::run_until(io, [&] { return after.size() == each && stale == each; });
+        CHECK(after == std::vector<generation>(each, 2));
+        CHECK_FALSE(b.outcome(b.running));
+        CHECK(b.gpu.status().generation == 2);
+    }
+}
+
 TEST_CASE("under load nothing is lost and nothing fails but what names the old context")
 {
     for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
