@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
 #define COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
 
-#include "support/devices.hpp"
+#include "support/lone_device.hpp"
 
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -58,36 +58,13 @@ inline coaccel::device_options isolated_options()
 }
 
 /// A device in a worker process, on an io_context of its own.
-struct isolated_fixture {
-    explicit isolated_fixture(const coaccel::device_options& o = isolated_options()) : gpu(make_device(io, o)) {}
-
-    ~isolated_fixture()
-    {
-        gpu = {};
-        work.reset();
-        run_out(io);
-    }
-
-    template <class T>
-    coaccel::buffer<T> upload(const std::vector<T>& data)
-    {
-        auto made = await(io, gpu.async_upload(data));
-        REQUIRE(made);
-        return std::move(made).value();
-    }
-
-    template <class T>
-    std::vector<T> download(const coaccel::ref<T>& source)
-    {
-        auto got = await(io, gpu.async_download(source));
-        REQUIRE(got);
-        return std::move(got).value();
-    }
+struct isolated_fixture : lone_device {
+    explicit isolated_fixture(const coaccel::device_options& o = isolated_options()) : lone_device(o) {}
 
     template <class Op>
     coaccel::error_code run(const Op& op)
     {
-        auto r = await(io, gpu.async_exec(op));
+        auto r = exec(op);
         return r ? coaccel::error_code() : r.error();
     }
 
@@ -101,10 +78,8 @@ struct isolated_fixture {
                   [&] { return gpu.status().generation >= g && gpu.status().state == coaccel::device_state::ready; });
     }
 
-    asio::io_context io{1};
-    // As in a server, where there is always something to wait for; an idle device is none.
+    // As in a server, where there is always something to wait for; an idle device is none. It goes before the device.
     asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
-    coaccel::device gpu;
 };
 
 inline std::vector<float> numbers(std::size_t n)

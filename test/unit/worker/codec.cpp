@@ -97,7 +97,7 @@ bytes raw_error(std::uint8_t origin, std::int32_t value, std::string_view text)
     return record_of(out);
 }
 
-constexpr int last_errc = static_cast<int>(errc::worker_corrupted);
+constexpr int last_errc = static_cast<int>(errc::function_missing);
 
 } // namespace
 
@@ -254,6 +254,17 @@ TEST_CASE("an error of the system keeps its number, one of an unknown category i
     CHECK(got == errc::backend_error);
     CHECK(got.message() == other.message());
     check_every_truncation(encoded(other));
+}
+
+TEST_CASE("messages keep their lines, and nothing else that a terminal would obey")
+{
+    encoder out;
+    out.put_error(note_error(errc::compile_failed, "line 1\n\x1b[2Jline 2\n"));
+    error_code ec;
+    decoder in(out.record());
+    REQUIRE(in.get_error(ec));
+    CHECK(ec == errc::compile_failed);
+    CHECK(ec.message() == "line 1\n\\x1b[2Jline 2\n");
 }
 
 TEST_CASE("errors that nobody would write are refused")

@@ -1,5 +1,7 @@
 #include "worker/copy_crew.hpp"
 
+#include "support/told.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,39 +16,6 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::worker;
 
-/// Counts notifications and lets one wait for them.
-class told {
-public:
-    operator notification() noexcept
-    {
-        return {[](void* self) noexcept { static_cast<told*>(self)->add(); }, this};
-    }
-
-    void wait_for(int n)
-    {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return count_ >= n; });
-    }
-
-    int count()
-    {
-        const std::scoped_lock lock(mutex_);
-        return count_;
-    }
-
-private:
-    void add() noexcept
-    {
-        const std::scoped_lock lock(mutex_);
-        ++count_;
-        changed_.notify_all();
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    int count_ = 0;
-};
-
 std::size_t threads_of_process()
 {
     const std::filesystem::directory_iterator all("/proc/self/task");
@@ -60,11 +29,11 @@ TEST_SUITE_BEGIN("copy_crew");
 TEST_CASE("every job is done once, and its token can be taken once")
 {
     constexpr int n = 200;
-    told t;
+    test::told t;
     std::vector<int> runs(n);
     copy_crew crew(3);
     for (int& r : runs)
-        crew.run([&r] { ++r; }, &r, t);
+        crew.run([&r] { ++r; }, &r, t.call());
     t.wait_for(n);
     std::vector<copy_crew::token> done;
     crew.take_done(done);
@@ -80,9 +49,9 @@ TEST_CASE("a token is among the done when its notification comes")
 {
     copy_crew crew(2);
     for (int i = 0; i < 100; ++i) {
-        told t;
+        test::told t;
         int token = 0;
-        crew.run([] {}, &token, t);
+        crew.run([] {}, &token, t.call());
         t.wait_for(1);
         std::vector<copy_crew::token> done;
         crew.take_done(done);
@@ -97,7 +66,7 @@ TEST_CASE("there are no threads until there is a job, and never more than allowe
     {
         copy_crew crew(2);
         CHECK(threads_of_process() == before);
-        told t;
+        test::told t;
         std::promise<void> gate;
         const auto open = gate.get_future().share();
         std::atomic<int> inside{0}, most{0};
@@ -110,7 +79,7 @@ TEST_CASE("there are no threads until there is a job, and never more than allowe
                     open.wait();
                     --inside;
                 },
-                nullptr, t);
+                nullptr, t.call());
         CHECK(threads_of_process() == before + 2);
         gate.set_value();
         t.wait_for(20);
@@ -123,14 +92,14 @@ TEST_CASE("a thread that has nothing to do takes the next job")
 {
     const auto before = threads_of_process();
     copy_crew crew(8);
-    told t;
-    crew.run([] {}, nullptr, t);
+    test::told t;
+    crew.run([] {}, nullptr, t.call());
     t.wait_for(1);
     const auto with_one = threads_of_process();
     CHECK(with_one == before + 1);
     // It may not be back from the last job, and then one more helps.
     for (int i = 2; i < 50; ++i) {
-        crew.run([] {}, nullptr, t);
+        crew.run([] {}, nullptr, t.call());
         t.wait_for(i);
     }
     CHECK(threads_of_process() <= before + 8);
@@ -139,20 +108,20 @@ TEST_CASE("a thread that has nothing to do takes the next job")
 TEST_CASE("jobs run at the same time")
 {
     copy_crew crew(2);
-    told t;
+    test::told t;
     std::promise<void> a, b;
     crew.run(
         [&] {
             a.set_value();
             b.get_future().wait();
         },
-        nullptr, t);
+        nullptr, t.call());
     crew.run(
         [&] {
             a.get_future().wait();
             b.set_value();
         },
-        nullptr, t);
+        nullptr, t.call());
     t.wait_for(2);
     CHECK(t.count() == 2);
 }
@@ -160,10 +129,10 @@ TEST_CASE("jobs run at the same time")
 TEST_CASE("without threads a job runs where it was given")
 {
     copy_crew crew(0);
-    told t;
+    test::told t;
     std::thread::id where;
     int token = 0;
-    crew.run([&] { where = std::this_thread::get_id(); }, &token, t);
+    crew.run([&] { where = std::this_thread::get_id(); }, &token, t.call());
     CHECK(where == std::this_thread::get_id());
     CHECK(t.count() == 1);
     std::vector<copy_crew::token> done;
@@ -174,7 +143,7 @@ TEST_CASE("without threads a job runs where it was given")
 
 TEST_CASE("stopping waits for what has begun and drops the rest")
 {
-    told t;
+    test::told t;
     std::atomic<bool> ended{false};
     std::atomic<int> others{0};
     std::promise<void> begun, gate;
@@ -185,9 +154,9 @@ TEST_CASE("stopping waits for what has begun and drops the rest")
             gate.get_future().wait();
             ended = true;
         },
-        nullptr, t);
+        nullptr, t.call());
     for (int i = 0; i < 10; ++i)
-        crew->run([&] { ++others; }, nullptr, t);
+        crew->run([&] { ++others; }, nullptr, t.call());
     begun.get_future().wait();
     std::thread stopper([&] { crew->stop(); });
     gate.set_value();
@@ -206,7 +175,7 @@ TEST_CASE("stopping waits for what has begun and drops the rest")
 
 TEST_CASE("a job that was dropped lets go of what it holds")
 {
-    told t;
+    test::told t;
     const auto held = std::make_shared<int>(1);
     std::promise<void> begun, gate;
     copy_crew crew(1);
@@ -215,9 +184,9 @@ TEST_CASE("a job that was dropped lets go of what it holds")
             begun.set_value();
             gate.get_future().wait();
         },
-        nullptr, t);
+        nullptr, t.call());
     begun.get_future().wait();
-    crew.run([held] { ++*held; }, nullptr, t);
+    crew.run([held] { ++*held; }, nullptr, t.call());
     CHECK(held.use_count() > 1);
     std::thread stopper([&] { crew.stop(); });
     // Dropped at once, while the first is still at work.

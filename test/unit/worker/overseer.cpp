@@ -167,8 +167,9 @@ TEST_CASE("a killed process has ended")
 TEST_CASE("standard error comes in printable lines")
 {
     CHECK(outcome_of("printf 'a\\n\\nb' >&2") == strings{"a", "", "b"});
-    CHECK(outcome_of("printf 'a\\tb\\r\\033[1m\\001\\177\\n' >&2") == strings{"a\tb??[1m??"});
+    CHECK(outcome_of("printf 'a\\tb\\r\\033[1m\\001\\177\\n' >&2") == strings{"a\tb\\x0d\\x1b[1m\\x01\\x7f"});
     CHECK(outcome_of("printf 'k\\303\\266ln\\n' >&2") == strings{"k\303\266ln"});
+    CHECK(outcome_of("printf 'k\\303\\n\\266ln\\n' >&2") == strings{"k\\xc3", "\\xb6ln"});
     CHECK(outcome_of("exit 1").empty());
     // In two writes, with a line across them.
     CHECK(outcome_of("printf 'first sec' >&2; printf 'ond\\n' >&2") == strings{"first second"});
@@ -180,6 +181,8 @@ TEST_CASE("a long line comes in parts")
     CHECK(outcome_of("printf '%1024s\\ny\\n' '' | tr ' ' x >&2") == strings{x(1024), "y"});
     CHECK(outcome_of("printf '%1025s\\ny\\n' '' | tr ' ' x >&2") == strings{x(1024), "x", "y"});
     CHECK(outcome_of("printf '%2500s' '' | tr ' ' x >&2") == strings{x(1024), x(1024), x(452)});
+    // Not within a character.
+    CHECK(outcome_of("{ printf '%1023s' '' | tr ' ' x; printf '\\303\\266y'; } >&2") == strings{x(1023), "\303\266y"});
 }
 
 TEST_CASE("more than a pipe holds comes in order and whole")

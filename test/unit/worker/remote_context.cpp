@@ -1,3 +1,4 @@
+#include "../jit/support.hpp"
 #include "fake_worker.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -5,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -103,6 +105,41 @@ TEST_CASE("a buffer is what the worker made, and is given back there")
     CHECK(in.at_end());
     CHECK(released == r.made.ref);
     CHECK(f.driver.context->live_buffers() == 0);
+}
+
+TEST_CASE("kernels that are gone are forgotten, so that a program may compile for ever")
+{
+    fixture f;
+    std::size_t sent = 0, forgotten = 0, most = 0;
+    const auto lasting = test::make_kernel(jit::compile_options("lasting"), "lasting");
+    for (int i = 0; i < 2000; ++i) {
+        const auto brief = test::make_kernel(jit::compile_options("brief"), "brief");
+        for (const auto& k : {lasting, brief}) {
+            exec<jit::launch_op<>> r(jit::launch(k, {}), exec_options{});
+            f.driver.submit(r);
+            for (auto record = f.world.worker.take(); !record.empty(); record = f.world.worker.take()) {
+                decoder in(record);
+                verb what{};
+                REQUIRE(in.get(what, verb::submit, verb::forget));
+                sent += what == verb::image;
+                forgotten += what == verb::forget;
+                if (what == verb::forget) {
+                    std::uint64_t id = 0;
+                    REQUIRE((in.get(id) && in.at_end()));
+                    REQUIRE(id != lasting.id());
+                }
+                if (what == verb::submit) {
+                    f.record = record;
+                    f.answer(f.decoded().id);
+                }
+            }
+            REQUIRE_FALSE(f.driver.outcome(r));
+            f.driver.ended.clear();
+        }
+        most = std::max(most, sent - forgotten);
+    }
+    CHECK(sent == 2001);
+    CHECK(most < 200);
 }
 
 TEST_CASE("a buffer that was not asked for is a lie")

@@ -1,3 +1,4 @@
+#include "buffer_ref.hpp"
 #include "fake_worker.hpp"
 #include "mutator.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 
 using namespace coaccel;
 using namespace coaccel::worker;
+using test::buffer_ref;
 using test::bytes;
 using test::context_driver;
 using test::exec;
@@ -20,17 +22,6 @@ using test::fuzz_time;
 using test::generator;
 using test::mutated;
 using clock_type = std::chrono::steady_clock;
-
-any_ref buffer_ref(std::uint32_t device, std::uint32_t slot, std::uint64_t size)
-{
-    return {.device = device,
-            .generation = context_driver::generation,
-            .slot = slot,
-            .version = 1,
-            .offset = 0,
-            .size = size,
-            .type = dtype::f32};
-}
 
 /// The right answer to a submission, if it is one.
 bytes right_answer(const bytes& record)
@@ -46,11 +37,8 @@ bytes right_answer(const bytes& record)
     out.put_error({});
     for (std::size_t i = 0; i < frame.size; ++i) {
         const bytes reply(frame.ops[i].what == op_kind::plain ? frame.ops[i].reply_size : 0);
-        if (frame.ops[i].what == op_kind::allocate) {
-            any_ref made = buffer_ref(context_driver::device, 9, frame.ops[i].count);
-            made.type = frame.ops[i].type;
-            out.put_ref(made);
-        }
+        if (frame.ops[i].what == op_kind::allocate)
+            out.put_ref(buffer_ref(context_driver::device, 9, frame.ops[i].count, frame.ops[i].type));
         out.put_bytes(reply);
     }
     return {out.record().begin(), out.record().end()};

@@ -7,6 +7,7 @@
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/jit_occupancy.hpp>
 #include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/plugin_call.hpp>
 
 #include <doctest/doctest.h>
 
@@ -386,6 +387,8 @@ TEST_CASE("launches that are malformed are refused")
         {"a value across the end", [](launch_fixture& f, op_frame&) { f.argument(2).offset = sizeof(launch_of) - 2; }},
         {"a value far away", [](launch_fixture& f, op_frame&) { f.argument(2).offset = 0xffff; }},
         {"a value that is too large", [](launch_fixture& f, op_frame&) { f.argument(2).type.size = 255; }},
+        {"an operand of another type",
+         [](launch_fixture& f, op_frame&) { f.argument(0).type.code = jit::type_code(dtype::f64); }},
         {"a form that there is not", [](launch_fixture& f, op_frame&) { f.argument(1).type.form = jit::type_form(3); }},
         {"a code that there is not",
          [](launch_fixture& f, op_frame&) { f.argument(1).type.code = jit::type_code(35); }},
@@ -419,6 +422,36 @@ TEST_CASE("launches that are malformed are refused")
         w.change(f, o);
         CHECK(f.load({o}) == errc::worker_corrupted);
     }
+}
+
+TEST_CASE("a call of a plug-in's function is checked as a launch is, and its name by the context")
+{
+    fixture f;
+    const auto op = plugin::call("no such function", 1.5f);
+    using call_of = std::remove_const_t<decltype(op)>;
+    alignas(16) std::byte data[sizeof(op)];
+    const auto call = [&] {
+        op_frame made;
+        made.what = op_kind::launch;
+        made.id = plugin::call_op_id;
+        made.data = data;
+        made.operands = info_of<call_of>().operands;
+        return made;
+    };
+    std::memcpy(data, &op, sizeof(op));
+    CHECK(f.run({call()}) == errc::function_missing);
+
+    auto cut = call();
+    cut.data = cut.data.first(sizeof(plugin::call_head) - 1);
+    CHECK(f.load({cut}) == errc::worker_corrupted);
+    auto& head = *reinterpret_cast<plugin::call_head*>(data);
+    head.count = 2;
+    CHECK(f.load({call()}) == errc::worker_corrupted);
+    head.count = 1;
+    std::memset(head.function, 'x', sizeof(head.function));
+    CHECK(f.run({call()}) == errc::invalid_argument);
+    head.function[0] = 0;
+    CHECK(f.run({call()}) == errc::invalid_argument);
 }
 
 TEST_SUITE_END();

@@ -1,12 +1,11 @@
+#include "mutator.hpp"
 #include "worker/ring.hpp"
 #include "worker/shared_area.hpp"
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -20,16 +19,10 @@ namespace {
 
 using namespace coaccel::worker;
 using coaccel::errc;
+using test::fuzz_time;
 using clock_type = std::chrono::steady_clock;
 
 constexpr std::size_t capacity = 4096;
-
-std::chrono::milliseconds fuzz_time()
-{
-    const char* const seconds = std::getenv("COACCEL_FUZZ_SECONDS");
-    const double wanted = seconds != nullptr ? std::atof(seconds) : 0;
-    return std::chrono::milliseconds(wanted > 0 ? static_cast<std::int64_t>(wanted * 1000) : 2000);
-}
 
 struct tally {
     std::uint64_t records = 0;
@@ -149,7 +142,7 @@ TEST_SUITE_BEGIN("ring_fuzz");
 
 TEST_CASE("random bytes between operations are typed errors and nothing worse")
 {
-    const auto end = clock_type::now() + fuzz_time();
+    const auto end = clock_type::now() + fuzz_time(1);
     tally seen;
     std::uint64_t seed = 1;
     for (; clock_type::now() < end; ++seed) {
@@ -176,7 +169,7 @@ TEST_CASE("a process that writes over the ring while it is read does no harm")
     if (child == 0)
         scribble(data, *control);
 
-    const auto end = clock_type::now() + fuzz_time() / 4;
+    const auto end = clock_type::now() + fuzz_time(4);
     std::uint64_t records = 0;
     std::uint64_t refused = 0;
     std::uint64_t wrong = 0;

@@ -1,5 +1,7 @@
 #include "worker/staging.hpp"
 
+#include "support/told.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -21,15 +23,6 @@ std::shared_ptr<staging> make(std::uint64_t bytes)
     REQUIRE(made);
     return made.value();
 }
-
-struct listener {
-    std::atomic<int> calls{0};
-
-    notification told()
-    {
-        return {[](void* self) noexcept { ++static_cast<listener*>(self)->calls; }, this};
-    }
-};
 
 std::uint64_t take_all(staging& s, std::uint64_t bytes)
 {
@@ -151,57 +144,57 @@ TEST_CASE("memory is found in the area only when all of it is there")
 TEST_CASE("the listener is told once, when memory comes back that somebody had to do without")
 {
     const auto s = make(mib);
-    listener l;
-    s->listen(l.told());
+    test::told l;
+    s->listen(l.call());
     const auto whole = *s->take(mib);
     s->give_back(whole);
-    CHECK(l.calls == 0);
+    CHECK(l.count() == 0);
     const auto again = *s->take(mib);
     CHECK_FALSE(s->take(4096));
     CHECK_FALSE(s->take(4096));
-    CHECK(l.calls == 0);
+    CHECK(l.count() == 0);
     s->give_back(again);
-    CHECK(l.calls == 1);
+    CHECK(l.count() == 1);
     s->give_back(*s->take(4096));
-    CHECK(l.calls == 1);
+    CHECK(l.count() == 1);
 
     void* const pinned = s->try_allocate(512 * kib).value();
     CHECK(s->try_allocate(4096).value() == nullptr);
     s->release(pinned);
-    CHECK(l.calls == 2);
+    CHECK(l.count() == 2);
 
     s->listen({});
     const auto last = *s->take(mib);
     CHECK_FALSE(s->take(1));
     s->give_back(last);
-    CHECK(l.calls == 2);
+    CHECK(l.count() == 2);
 }
 
 TEST_CASE("who goes after its successor has come does not take back what that one asked for")
 {
     const auto s = make(mib);
-    listener before;
-    listener after;
-    s->listen(before.told());
-    s->listen(after.told());
+    test::told before;
+    test::told after;
+    s->listen(before.call());
+    s->listen(after.call());
     s->listen({});
     const auto whole = *s->take(mib);
     CHECK_FALSE(s->take(1));
     s->give_back(whole);
-    CHECK(before.calls == 0);
-    CHECK(after.calls == 1);
+    CHECK(before.count() == 0);
+    CHECK(after.count() == 1);
     s->listen({});
     const auto again = *s->take(mib);
     CHECK_FALSE(s->take(1));
     s->give_back(again);
-    CHECK(after.calls == 1);
+    CHECK(after.count() == 1);
 }
 
 TEST_CASE("threads that take and give back never get the same memory")
 {
     const auto s = make(mib);
-    listener l;
-    s->listen(l.told());
+    test::told l;
+    s->listen(l.call());
     std::atomic<int> wrong{0};
     const auto work = [&](int mark) {
         for (int i = 0; i < 2000; ++i) {

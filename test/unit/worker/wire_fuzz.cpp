@@ -1,6 +1,6 @@
+#include "buffer_ref.hpp"
 #include "host/factory.hpp"
 #include "mutator.hpp"
-#include "support/context_driver.hpp"
 #include "worker/server.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -20,6 +20,7 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::worker;
 using namespace std::chrono_literals;
+using test::buffer_ref;
 using test::bytes;
 using test::context_driver;
 using test::fuzz_time;
@@ -40,19 +41,6 @@ std::span<std::byte> guarded_staging()
         return inner;
     }();
     return {base, size};
-}
-
-// --- records ------------------------------------------------------------------------------------------------------
-
-any_ref buffer_ref(std::uint32_t device, std::uint32_t slot, std::uint64_t size)
-{
-    return {.device = device,
-            .generation = context_driver::generation,
-            .slot = slot,
-            .version = 1,
-            .offset = 0,
-            .size = size,
-            .type = dtype::f32};
 }
 
 op_frame allocation(std::uint64_t count)
@@ -179,8 +167,6 @@ public:
     fault_injector injector;
     host_options host;
 };
-
-// --- the worker ---------------------------------------------------------------------------------------------------
 
 /// A server on a thread of its own, with the test as its parent.
 class served {

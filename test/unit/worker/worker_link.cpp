@@ -164,8 +164,8 @@ TEST_CASE("a program that never becomes ready is late, and is ended")
     f.plan.start_timeout = 50ms;
     const script s("exec sleep 1000");
     f.plan.program = s.path();
-    auto link = f.start();
     const auto begin = std::chrono::steady_clock::now();
+    auto link = f.start();
     CHECK(link->wait_until_ready() == errc::worker_late);
     CHECK(std::chrono::steady_clock::now() - begin >= 50ms);
     link->wait_for_end();

@@ -1,0 +1,71 @@
+#ifndef COACCEL_TEST_UNIT_ISOLATED_INVENTORY_HPP
+#define COACCEL_TEST_UNIT_ISOLATED_INVENTORY_HPP
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <ostream>
+#include <string>
+#include <sys/wait.h>
+#include <system_error>
+
+namespace test {
+
+/// What this process has of the things that workers cost.
+struct inventory {
+    /// How many of each kind, such as "pipe" or "/memfd:coaccel-control (deleted)".
+    std::map<std::string, int> descriptors;
+    /// Mappings of memory shared with workers.
+    int areas = 0;
+    int threads = 0;
+
+    static inventory take()
+    {
+        inventory all;
+        std::error_code ec;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            auto kind = std::filesystem::read_symlink(entry.path(), ec).string();
+            // The one that reads the directory is gone by the time it is asked for.
+            if (ec || kind.starts_with("/proc/"))
+                continue;
+            // Behind it comes the number of a pipe or socket.
+            if (kind.starts_with("pipe:") || kind.starts_with("socket:"))
+                kind.resize(kind.find(':'));
+            ++all.descriptors[kind];
+        }
+        std::ifstream maps("/proc/self/maps");
+        for (std::string line; std::getline(maps, line);)
+            all.areas += line.find("/memfd:coaccel") != std::string::npos;
+        for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+            ++all.threads;
+        return all;
+    }
+
+    friend bool operator==(const inventory&, const inventory&) = default;
+
+    friend std::ostream& operator<<(std::ostream& out, const inventory& i)
+    {
+        for (const auto& [kind, count] : i.descriptors)
+            out << count << " of " << kind << ", ";
+        return out << i.areas << " areas, " << i.threads << " threads";
+    }
+};
+
+/// Whether this process has no child, neither one that runs nor one that has ended and was not waited for.
+inline bool childless()
+{
+    siginfo_t info{};
+    return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 && errno == ECHILD;
+}
+
+/// Whether a child has ended and nobody has waited for it.
+inline bool has_zombie()
+{
+    siginfo_t info{};
+    return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+} // namespace test
+
+#endif

@@ -1,0 +1,33 @@
+#ifndef COACCEL_TEST_UNIT_ISOLATED_SANITIZED_HPP
+#define COACCEL_TEST_UNIT_ISOLATED_SANITIZED_HPP
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COACCEL_TEST_SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COACCEL_TEST_SANITIZED true
+#endif
+#endif
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+#define COACCEL_TEST_CHECKS_OBJECTS true
+#endif
+#endif
+#ifndef COACCEL_TEST_SANITIZED
+#define COACCEL_TEST_SANITIZED false
+#endif
+#ifndef COACCEL_TEST_CHECKS_OBJECTS
+#define COACCEL_TEST_CHECKS_OBJECTS false
+#endif
+
+namespace test {
+
+/// Whether this is a build with a sanitizer that is slow and has shadow memory.
+inline constexpr bool sanitized = COACCEL_TEST_SANITIZED;
+
+/// Whether objects are checked before they are used, for which UndefinedBehaviorSanitizer needs descriptors.
+inline constexpr bool checks_objects = COACCEL_TEST_CHECKS_OBJECTS;
+
+} // namespace test
+
+#endif

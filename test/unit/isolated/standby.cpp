@@ -1,0 +1,118 @@
+#include "isolated.hpp"
+#include "worker/unique_fd.hpp"
+#include "worker/wire.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <unistd.h>
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using test::isolated_fixture;
+using test::isolated_options;
+using test::numbers;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_child(const fs::path& process)
+{
+    std::ifstream file(process / "stat");
+    std::string line;
+    std::getline(file, line);
+    const auto name_end = line.rfind(')');
+    char state = 'Z';
+    int parent = 0;
+    return name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 &&
+           state != 'Z' && parent == ::getpid();
+}
+
+/// Whether it has said that it has its context: something was written to the ring that leads here.
+bool has_spoken(const fs::path& process)
+{
+    using worker::control_block;
+    const worker::unique_fd control(::open((process / "fd" / "3").c_str(), O_RDONLY | O_CLOEXEC));
+    std::uint64_t written = 0;
+    return control &&
+           ::pread(control.get(), &written, sizeof written,
+                   offsetof(control_block, replies) + offsetof(worker::ring_control, written)) == sizeof written &&
+           written != 0;
+}
+
+/// The workers of this process that are ready, but for this one.
+std::vector<int> ready_besides(int worker)
+{
+    std::vector<int> found;
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const int pid = std::atoi(entry.path().filename().c_str());
+        if (pid <= 0 || pid == worker || !is_child(entry.path()))
+            continue;
+        // Between its start and that of its program it is a copy of this one.
+        if (fs::read_symlink(entry.path() / "exe", ec).filename() == "coaccel-worker" && has_spoken(entry.path()))
+            found.push_back(pid);
+    }
+    return found;
+}
+
+struct standby_fixture : isolated_fixture {
+    using isolated_fixture::isolated_fixture;
+
+    /// The one that stands by, once it is ready and another than before.
+    int wait_for_standby(int before = 0)
+    {
+        const int first = process();
+        std::vector<int> found;
+        test::run_until(io, [&] {
+            found = ready_besides(first);
+            return found.size() == 1 && found.front() != before;
+        });
+        return found.front();
+    }
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("isolated standby");
+
+TEST_CASE("a standby that is killed is replaced before it is needed, and the device goes on")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    standby_fixture f(o);
+    const auto x = f.upload(numbers(100));
+    const int first = f.process();
+    const int killed = f.wait_for_standby();
+    REQUIRE(::kill(killed, SIGKILL) == 0);
+    const int next = f.wait_for_standby(killed);
+    CHECK(f.process() == first);
+    CHECK(f.gpu.status().generation == 1);
+    CHECK(f.download(x.ref()) == numbers(100));
+    f.send(SIGKILL);
+    f.wait_for_generation(2);
+    CHECK(f.process() == next);
+    CHECK(f.download(f.upload(numbers(10)).ref()) == numbers(10));
+}
+
+TEST_CASE("a standby that gives no sign of life is replaced")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    o.worker.heartbeat = 200ms;
+    standby_fixture f(o);
+    const int first = f.process();
+    const int stopped = f.wait_for_standby();
+    REQUIRE(::kill(stopped, SIGSTOP) == 0);
+    CHECK(f.wait_for_standby(stopped) != stopped);
+    CHECK(f.process() == first);
+    CHECK(f.gpu.status().generation == 1);
+}
+
+TEST_SUITE_END();

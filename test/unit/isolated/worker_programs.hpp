@@ -1,0 +1,81 @@
+#ifndef COACCEL_TEST_UNIT_ISOLATED_WORKER_PROGRAMS_HPP
+#define COACCEL_TEST_UNIT_ISOLATED_WORKER_PROGRAMS_HPP
+
+#include "worker/find_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace test {
+
+/// A folder of its own that goes with the test.
+class scratch_folder {
+public:
+    scratch_folder()
+    {
+        std::string name = (std::filesystem::temp_directory_path() / "coaccel-XXXXXX").string();
+        REQUIRE(::mkdtemp(name.data()) != nullptr);
+        path_ = name;
+    }
+    scratch_folder(const scratch_folder&) = delete;
+    scratch_folder& operator=(const scratch_folder&) = delete;
+    ~scratch_folder()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+
+    const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// The name of a worker program that can come to mean another one, as when a package is replaced.
+class program_link {
+public:
+    program_link()
+    {
+        auto real = coaccel::worker::find_program(nullptr);
+        REQUIRE(real);
+        lead_to(real.value());
+    }
+
+    /// For workers that are started from now on.
+    void lead_to(const std::filesystem::path& program) const
+    {
+        std::filesystem::create_symlink(program, folder() / "next");
+        std::filesystem::rename(folder() / "next", file_);
+    }
+
+    const char* path() const noexcept { return file_.c_str(); }
+    const std::filesystem::path& folder() const noexcept { return folder_.path(); }
+
+private:
+    scratch_folder folder_;
+    std::string file_ = (folder_.path() / "worker").string();
+};
+
+/// A worker program that works until it is told to become slow; those started from then on never get ready.
+class slow_program : public program_link {
+public:
+    slow_program()
+    {
+        const auto script = folder() / "slow";
+        std::ofstream(script) << "#!/bin/sh\necho '" << sign() << "' >&2\nexec sleep 1000\n";
+        std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    }
+
+    void be_slow() const { lead_to(folder() / "slow"); }
+
+    /// What a slow one writes to its standard error.
+    std::string sign() const { return folder().filename().string() + " is slow"; }
+};
+
+} // namespace test
+
+#endif

@@ -1,0 +1,23 @@
+#ifndef COACCEL_TEST_UNIT_WORKER_BUFFER_REF_HPP
+#define COACCEL_TEST_UNIT_WORKER_BUFFER_REF_HPP
+
+#include "support/context_driver.hpp"
+
+namespace test {
+
+/// All of a buffer in the generation that a context_driver is in.
+inline coaccel::any_ref buffer_ref(std::uint32_t device, std::uint32_t slot, std::uint64_t size,
+                                   coaccel::dtype type = coaccel::dtype::f32)
+{
+    return {.device = device,
+            .generation = context_driver::generation,
+            .slot = slot,
+            .version = 1,
+            .offset = 0,
+            .size = size,
+            .type = type};
+}
+
+} // namespace test
+
+#endif
