@@ -16,9 +16,11 @@ inline constexpr std::chrono::nanoseconds blocking{0};
 /// The same device in a worker, which is replaced at once when it is lost, as often as it is.
 device_options isolated(device_options o, std::chrono::nanoseconds spin = worker_options{}.spin);
 
-/// Adds one row. Both have a device `on`, and a function `start()` that gives one that starts the op there.
+/// Adds a row of this name and one of its 99th percentile. Both have a device `on`, and a function `start()` that gives
+/// one that starts the op there.
 template <class Player>
-void round_trip_row(rows& table, const char* name, Player& ours, Player& theirs, double goal, const char* goal_text)
+void round_trip_rows(rows& table, const std::string& name, Player& ours, Player& theirs, double goal,
+                     const char* goal_text)
 {
     constexpr int rounds = 10;
     constexpr int skip = 100;
@@ -30,6 +32,7 @@ void round_trip_row(rows& table, const char* name, Player& ours, Player& theirs,
     };
     const auto all = collect(rounds, times_of(ours), times_of(theirs));
     table.push_back(at_most_more(name, scaled(all.middle(), to_us), goal, "us p50", goal_text));
+    table.push_back(without_goal(name + "_p99", scaled(all.at(0.99), to_us), "us p99"));
 }
 
 /// The same players, each with 64 coroutines that await one op after another.

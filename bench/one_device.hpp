@@ -29,7 +29,7 @@ asio::awaitable<void> await_each(Start start, int count)
     }
 }
 
-/// The same, appending the seconds of each op but the first `skip`.
+/// The same, appending the seconds of each op but the first `skip`, which may find the GPU busy with another context.
 template <class Start>
 asio::awaitable<void> time_each(Start start, int skip, int count, std::vector<double>* times)
 {

@@ -17,7 +17,10 @@ void print_head()
 void print(const row& r)
 {
     std::printf("%-28s %10.3f %12.2f %12.2f  %-15s %-8s %s\n", r.name.c_str(), r.ratio, r.ours, r.theirs,
-                r.unit.c_str(), r.goal.c_str(), r.met ? "met" : "missed");
+                r.unit.c_str(), r.goal.c_str(),
+                r.goal.empty() ? ""
+                : r.met        ? "met"
+                               : "missed");
     std::fflush(stdout);
 }
 

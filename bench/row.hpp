@@ -14,6 +14,7 @@ struct row {
     double ours;
     double theirs;
     std::string unit;
+    /// Empty: none.
     std::string goal;
     bool met;
 };
@@ -69,6 +70,12 @@ inline row at_most_more(std::string name, pair p, double goal, std::string unit,
 {
     return {std::move(name),      p.ours / p.theirs,        p.ours, p.theirs, std::move(unit),
             std::move(goal_text), p.ours - p.theirs <= goal};
+}
+
+/// For what it tells; there is nothing to meet.
+inline row without_goal(std::string name, pair p, std::string unit)
+{
+    return {std::move(name), p.ours / p.theirs, p.ours, p.theirs, std::move(unit), "", true};
 }
 
 using rows = std::vector<row>;

@@ -24,10 +24,10 @@ double cpu_per_op(int ops, F f)
     return (cpu_seconds() - before) / ops;
 }
 
-void time_each(our_gpu& ours, int skip, int count, std::vector<double>& times)
+void time_launches(our_gpu& ours, int skip, int count, std::vector<double>& times)
 {
     times.reserve(times.size() + static_cast<std::size_t>(count));
-    ours.run(1, [&] { return repeat_timed(ours.start_empty(), skip, count, &times); });
+    ours.run(1, [&] { return time_each(ours.start_empty(), skip, count, &times); });
 }
 
 } // namespace
@@ -38,7 +38,7 @@ void round_trip_rows(const stage& s, rows& table)
     constexpr int count = 1000;
     our_gpu ours(s.folder);
     const auto all = collect(
-        10, [&](auto& times) { time_each(ours, skip, count, times); },
+        10, [&](auto& times) { time_launches(ours, skip, count, times); },
         [&](auto& times) { s.raw.round_trips(skip, count, times); });
     table.push_back(at_most("rtt_vs_sync", scaled(all.middle(), to_us), 1.10, "us p50", "<= 1.10"));
     table.push_back(at_most("rtt_vs_sync_p99", scaled(all.at(0.99), to_us), 2, "us p99", "<= 2"));
@@ -51,7 +51,7 @@ void host_fn_row(const stage& s, rows& table)
     o.context.completion = completion::host_fn;
     our_gpu ours(s.folder, o);
     const auto all = collect(
-        6, [&](auto& times) { time_each(ours, 0, count, times); },
+        6, [&](auto& times) { time_launches(ours, 0, count, times); },
         [&](auto& times) { naive_time(s.raw, 1, count, times); });
     table.push_back(at_most("hostfn_rtt_vs_naive", scaled(all.middle(), to_us), 0.75, "us p50", "<= 0.75"));
 }
@@ -83,7 +83,7 @@ void seq_row(const stage& s, rows& table)
     const auto p = side_by_side(
         9,
         [&] {
-            return ours.run(coroutines, [&] { return repeat(start, each); }) /
+            return ours.run(coroutines, [&] { return await_each(start, each); }) /
                    (static_cast<double>(coroutines) * each * kernels);
         },
         [&] { return s.raw.enqueue_time(); });

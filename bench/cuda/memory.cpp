@@ -42,13 +42,13 @@ struct our_copies {
     void in(std::vector<double>& times) const
     {
         auto start = [gpu = &ours.gpu(), t = target, d = from] { return gpu->async_write(t, d); };
-        ours.run(1, [&] { return repeat_timed(start, skip, count, &times); });
+        ours.run(1, [&] { return time_each(start, skip, count, &times); });
     }
 
     void out(std::vector<double>& times) const
     {
         auto start = [gpu = &ours.gpu(), t = target, d = to] { return gpu->async_read(t, d); };
-        ours.run(1, [&] { return repeat_timed(start, skip, count, &times); });
+        ours.run(1, [&] { return time_each(start, skip, count, &times); });
     }
 };
 

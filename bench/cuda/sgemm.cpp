@@ -55,7 +55,7 @@ void sgemm_row(const stage& s, rows& table, std::int64_t n, completion how)
     const int skip = 2;
     const int count = n <= 1024 ? 40 : n <= 2048 ? 12 : 4;
     const auto all = collect(
-        25, [&](auto& times) { ours.run(1, [&] { return repeat_timed(start, skip, count, &times); }); },
+        25, [&](auto& times) { ours.run(1, [&] { return time_each(start, skip, count, &times); }); },
         [&](auto& times) {
             const auto inside = s.raw.enter();
             for (int i = 0; i < skip + count; ++i) {

@@ -43,7 +43,7 @@ void round_trip(const stage& s, rows& table, const char* name, std::chrono::nano
 {
     launching ours(s, isolated(gpu_device(), spin));
     launching theirs(s, gpu_device());
-    round_trip_row(table, name, ours, theirs, goal, goal_text);
+    round_trip_rows(table, name, ours, theirs, goal, goal_text);
 }
 
 struct trap {

@@ -34,7 +34,7 @@ void round_trip(rows& table, const char* name, std::chrono::nanoseconds spin, do
     const auto o = host_device(host_mode::in_turn, 1);
     filling ours(isolated(o, spin));
     filling theirs(o);
-    round_trip_row(table, name, ours, theirs, goal, goal_text);
+    round_trip_rows(table, name, ours, theirs, goal, goal_text);
 }
 
 void kill_worker(one_device& d)

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -16,16 +17,49 @@ namespace chaos {
 
 namespace asio = coaccel::asio;
 
+/// What is not over yet, and a way to wait until all of it is.
+class outstanding {
+public:
+    void add(std::uint64_t n = 1) noexcept
+    {
+        all_ += n;
+        left_ += n;
+    }
+
+    void remove()
+    {
+        if (--left_ > 0)
+            return;
+        const std::scoped_lock lock(mutex_);
+        none_left_.notify_all();
+    }
+
+    /// Of those that no longer add anything.
+    void wait_until_over(std::chrono::steady_clock::time_point end)
+    {
+        std::unique_lock lock(mutex_);
+        none_left_.wait_until(lock, end, [this] { return left_ == 0; });
+    }
+
+    std::uint64_t left() const noexcept { return left_; }
+    std::uint64_t over() const noexcept { return all_ - left_; }
+
+private:
+    std::atomic<std::uint64_t> left_{0};
+    std::atomic<std::uint64_t> all_{0};
+    std::mutex mutex_;
+    std::condition_variable none_left_;
+};
+
 struct tally {
-    std::atomic<std::uint64_t> asked{0};
-    std::atomic<std::uint64_t> answered{0};
+    outstanding clients;
+    outstanding ops;
     std::atomic<std::uint64_t> succeeded{0};
     std::atomic<std::uint64_t> wrong{0};
     std::atomic<std::uint64_t> unexpected{0};
     std::atomic<std::uint64_t> shutdowns{0};
     /// Devices that did not come back.
     std::atomic<std::uint64_t> stuck{0};
-    std::atomic<int> clients{0};
 };
 
 class dice {
@@ -92,6 +126,9 @@ public:
     /// What is left when every device is gone.
     virtual std::uint64_t left() { return 0; }
 };
+
+/// What the devices of all plans have in common.
+coaccel::device_options common_options(int seat);
 
 std::unique_ptr<plan> in_process_plan();
 std::unique_ptr<plan> worker_plan();

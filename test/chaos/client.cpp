@@ -18,7 +18,6 @@ bool expected(const error_code& ec)
            ec == errc::device_failed || ec == asio::error::operation_aborted;
 }
 
-// Small whole numbers, so that every order of adding them gives the same.
 // Small whole numbers: sums of products are exact, in whatever order and with whatever rounding they are made.
 std::vector<float> some_numbers(std::size_t n, std::uint32_t seed)
 {
@@ -45,16 +44,16 @@ asio::awaitable<void> client::run()
         if (!fine)
             co_await pause(1ms);
     }
-    --counts_.clients;
+    counts_.clients.remove();
 }
 
 void client::count(const error_code& ec, std::uint32_t epoch)
 {
-    ++counts_.answered;
     if (!ec)
         ++counts_.succeeded;
     else if (!expected(ec) && where_.honest_since(epoch) && counts_.unexpected++ < 10)
         std::fprintf(stderr, "unexpected: %s\n", ec.message().c_str());
+    counts_.ops.remove();
 }
 
 void client::judge(std::uint64_t wrong)
@@ -86,11 +85,11 @@ asio::awaitable<bool> client::round(device gpu)
     const std::size_t n = 1 + pick(2000);
     const auto value = static_cast<float>(1 + pick(100));
     const std::vector<float> data(n, value);
-    ++counts_.asked;
+    counts_.ops.add();
     auto x = co_await gpu.async_upload(data);
     if (!take(x))
         co_return false;
-    ++counts_.asked;
+    counts_.ops.add();
     auto y = co_await gpu.async_alloc<float>(n, init::zero);
     if (!take(y))
         co_return false;
@@ -105,13 +104,13 @@ asio::awaitable<bool> client::round(device gpu)
 asio::awaitable<bool> client::add(device gpu, buffer<float> x, buffer<float> y, float value)
 {
     const auto twice = blas::axpy<float>{.x = x, .y = y, .n = x.size(), .alpha = 2.0f};
-    ++counts_.asked;
+    counts_.ops.add();
     auto summed = co_await gpu.async_exec(seq(twice, twice), how());
     if (!take(summed))
         co_return false;
     // Gone while the download may still wait for it.
     x.reset();
-    ++counts_.asked;
+    counts_.ops.add();
     auto out = co_await gpu.async_download(y);
     if (!take(out))
         co_return false;
@@ -124,7 +123,7 @@ asio::awaitable<bool> client::add(device gpu, buffer<float> x, buffer<float> y, 
 
 asio::awaitable<bool> client::reduce(device gpu, buffer<float> x, float value)
 {
-    ++counts_.asked;
+    counts_.ops.add();
     auto sum = co_await gpu.async_exec(blas::asum<float>{.x = x, .n = x.size()}, how());
     if (!take(sum))
         co_return false;
@@ -144,7 +143,7 @@ asio::awaitable<bool> client::cancelled(device gpu, buffer<float> x)
         gpu.async_exec(memory::fill<float>{*x, 1.0f}, options,
                        asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, on_answer)));
     };
-    ++counts_.asked;
+    counts_.ops.add();
     asio::post(strand, start);
     asio::post(strand, [signal] { signal->emit(asio::cancellation_type::total); });
     co_return true;
@@ -154,7 +153,7 @@ asio::awaitable<bool> client::unawaited(device gpu, buffer<float> x, buffer<floa
 {
     auto on_answer = [self = this, epoch = epoch_](error_code ec) { self->count(ec, epoch); };
     for (int i = 0; i < 8; ++i) {
-        ++counts_.asked;
+        counts_.ops.add();
         gpu.async_exec(memory::copy<float>{x, y}, how(), on_answer);
     }
     co_return true;
@@ -165,19 +164,19 @@ asio::awaitable<bool> client::multiply(device gpu)
     const std::size_t m = 1 + pick(12), n = 1 + pick(12), k = 1 + pick(12);
     const auto a = some_numbers(m * k, pick(100));
     const auto b = some_numbers(k * n, pick(100));
-    counts_.asked += 3;
+    counts_.ops.add(3);
     auto x = co_await gpu.async_upload(a);
     auto y = co_await gpu.async_upload(b);
     auto z = co_await gpu.async_alloc<float>(m * n);
     const bool first = take(x), second = take(y), third = take(z);
     if (!first || !second || !third)
         co_return false;
-    ++counts_.asked;
+    counts_.ops.add();
     const blas::gemm<float> op{.a = x.value(), .b = y.value(), .c = z.value(), .m = m, .n = n, .k = k};
     auto done = co_await gpu.async_exec(op, how());
     if (!take(done))
         co_return false;
-    ++counts_.asked;
+    counts_.ops.add();
     auto out = co_await gpu.async_download(z.value());
     if (!take(out))
         co_return false;
@@ -200,20 +199,20 @@ asio::awaitable<bool> client::there_and_back(device gpu)
     exec_options options = how();
     // Nothing that it names dies with a context.
     options.retry = pick(2) == 0 ? retry::idempotent : retry::never;
-    ++counts_.asked;
+    counts_.ops.add();
     auto x = co_await gpu.async_upload(data, options);
     if (!take(x))
         co_return false;
     const std::size_t half = n / 2;
     const auto other = some_numbers(half + 1, pick(1000));
     if (half > 0) {
-        ++counts_.asked;
+        counts_.ops.add();
         auto over = co_await gpu.async_write(x.value().subspan(0, half), std::span<const float>(other).first(half));
         if (!take(over))
             co_return false;
     }
     std::vector<float> back(n, -1.0f);
-    ++counts_.asked;
+    counts_.ops.add();
     auto got = co_await gpu.async_read(x.value(), std::span<float>(back));
     if (!take(got))
         co_return false;

@@ -13,21 +13,12 @@ public:
     {
         constexpr completion strategies[] = {completion::adaptive, completion::host_fn, completion::sync,
                                              completion::adaptive};
-        device_options o;
-        o.kind = device_kind::host;
+        device_options o = common_options(i);
         o.host.mode = i == 3 ? host_mode::in_turn : host_mode::pool;
-        o.host.threads = 2;
         o.host.memory_limit = 8 << 20;
         o.context.completion = strategies[i];
-        o.context.lanes = i == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
-        o.context.monitor_interval = 5ms;
         o.context.hang_timeout = 50ms;
-        o.queue.max_in_flight = 64;
-        o.queue.max_queued = 256;
         o.restart.max_restarts = 50;
-        o.restart.window = 1s;
-        o.restart.initial_backoff = 1ms;
-        o.restart.max_backoff = 5ms;
         return o;
     }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -15,6 +16,21 @@ namespace chaos {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
+
+device_options common_options(int seat)
+{
+    device_options o;
+    o.kind = device_kind::host;
+    o.host.threads = 2;
+    o.context.lanes = seat == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
+    o.context.monitor_interval = 5ms;
+    o.queue.max_in_flight = 64;
+    o.queue.max_queued = 256;
+    o.restart.window = 1s;
+    o.restart.initial_backoff = 1ms;
+    o.restart.max_backoff = 5ms;
+    return o;
+}
 
 asio::awaitable<void> renew(seat& s, tally& counts)
 {
@@ -49,31 +65,30 @@ asio::awaitable<void> trouble(plan& what, seat& s, tally& counts, const std::ato
 }
 
 /// Buffers nobody holds any more must be gone.
-asio::awaitable<void> close(seat& s, std::atomic<std::uint64_t>& leaked, std::atomic<int>& open)
+asio::awaitable<void> close(seat& s, std::atomic<std::uint64_t>& leaked)
 {
     auto gpu = s.replace({});
     if (auto stats = co_await gpu.async_stats())
         leaked += stats.value().live_buffers + stats.value().in_flight + stats.value().queued;
     (void)co_await gpu.async_shutdown();
-    --open;
 }
 
 asio::awaitable<void> progress_line(const tally& counts, const std::atomic<bool>& stop)
 {
     while (!stop.load(std::memory_order_relaxed)) {
         co_await pause(500ms);
-        std::fprintf(stderr, "\rops=%llu", static_cast<unsigned long long>(counts.answered.load()));
+        std::fprintf(stderr, "\rops=%llu", static_cast<unsigned long long>(counts.ops.over()));
     }
     std::fprintf(stderr, "\n");
 }
 
-template <class Condition>
-bool wait_for(Condition condition)
+/// How many of them have not ended by then.
+std::uint64_t unended(const std::vector<std::future<void>>& all, steady_clock::time_point end)
 {
-    const auto end = steady_clock::now() + grace;
-    while (!condition() && steady_clock::now() < end)
-        std::this_thread::sleep_for(1ms);
-    return condition();
+    std::uint64_t n = 0;
+    for (const auto& f : all)
+        n += f.wait_until(end) == std::future_status::timeout;
+    return n;
 }
 
 int run(plan& what, int seconds, std::uint32_t seed)
@@ -99,7 +114,7 @@ int run(plan& what, int seconds, std::uint32_t seed)
         clients.push_back(std::make_unique<client>(*seats[static_cast<std::size_t>(i % device_count)], counts,
                                                    seed + 100 + static_cast<std::uint32_t>(i), what.most_elements(),
                                                    stop));
-        ++counts.clients;
+        counts.clients.add();
         asio::co_spawn(io, clients.back()->run(), asio::detached);
     }
     std::vector<std::future<void>> troubles;
@@ -108,26 +123,26 @@ int run(plan& what, int seconds, std::uint32_t seed)
             io, trouble(what, *seats[i], counts, stop, seed + static_cast<std::uint32_t>(i)), asio::use_future));
     auto line = asio::co_spawn(io, progress_line(counts, stop), asio::use_future);
 
+    // Time is what was asked for, and no event.
     std::this_thread::sleep_for(std::chrono::seconds(seconds));
     stop = true;
-    std::uint64_t hung = 0;
-    for (auto& t : troubles)
-        hung += t.wait_for(grace) == std::future_status::timeout;
+    std::uint64_t hung = unended(troubles, steady_clock::now() + grace);
     line.get();
-    wait_for([&] { return counts.clients == 0 && counts.asked == counts.answered; });
-    hung += static_cast<std::uint64_t>(counts.clients.load()) + counts.stuck;
-    const std::uint64_t lost = counts.asked - counts.answered;
+    const auto end = steady_clock::now() + grace;
+    // They ask for ops, so they come first.
+    counts.clients.wait_until_over(end);
+    counts.ops.wait_until_over(end);
+    hung += counts.clients.left() + counts.stuck;
+    const std::uint64_t lost = counts.ops.left();
 
     std::uint64_t faults = what.faults();
     std::atomic<std::uint64_t> leaked{0};
-    std::atomic<int> open{0};
+    std::vector<std::future<void>> closings;
     for (auto& s : seats) {
         faults += s->injector.played();
-        ++open;
-        asio::co_spawn(io, close(*s, leaked, open), asio::detached);
+        closings.push_back(asio::co_spawn(io, close(*s, leaked), asio::use_future));
     }
-    wait_for([&] { return open == 0; });
-    leaked += static_cast<std::uint64_t>(open.load());
+    leaked += unended(closings, steady_clock::now() + grace);
     work.reset();
     if (hung + lost + leaked != 0)
         io.stop();
@@ -138,13 +153,13 @@ int run(plan& what, int seconds, std::uint32_t seed)
     leaked += what.left();
 
     std::printf("faults=%llu ops=%llu succeeded=%llu shutdowns=%llu wrong=%llu unexpected=%llu\n",
-                static_cast<unsigned long long>(faults), static_cast<unsigned long long>(counts.answered.load()),
+                static_cast<unsigned long long>(faults), static_cast<unsigned long long>(counts.ops.over()),
                 static_cast<unsigned long long>(counts.succeeded.load()),
                 static_cast<unsigned long long>(counts.shutdowns.load()),
                 static_cast<unsigned long long>(counts.wrong.load()),
                 static_cast<unsigned long long>(counts.unexpected.load()));
     std::printf("faults=%llu ops=%llu lost=%llu hung=%llu leaked=%llu\n", static_cast<unsigned long long>(faults),
-                static_cast<unsigned long long>(counts.answered.load()), static_cast<unsigned long long>(lost),
+                static_cast<unsigned long long>(counts.ops.over()), static_cast<unsigned long long>(lost),
                 static_cast<unsigned long long>(hung), static_cast<unsigned long long>(leaked.load()));
     const bool alive = faults > 0 && counts.succeeded > 0;
     return lost + hung + leaked + counts.wrong + counts.unexpected == 0 && alive ? 0 : 1;

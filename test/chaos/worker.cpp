@@ -25,8 +25,6 @@ using namespace coaccel;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// --- processes ----------------------------------------------------------------------------------------------------
-
 bool is_child(int pid)
 {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -63,8 +61,6 @@ std::ptrdiff_t open_descriptors()
 {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
-
-// --- the control area of a worker ---------------------------------------------------------------------------------
 
 class control_area {
 public:
@@ -124,8 +120,6 @@ private:
     std::byte* memory_ = nullptr;
 };
 
-// --- misfortunes --------------------------------------------------------------------------------------------------
-
 asio::awaitable<bool> moves_on(const device& gpu, generation from, steady_clock::duration patience)
 {
     const auto end = steady_clock::now() + patience;
@@ -180,22 +174,13 @@ class isolated final : public plan {
 public:
     device_options options_for(int i) const override
     {
-        device_options o;
-        o.kind = device_kind::host;
+        device_options o = common_options(i);
         o.isolation = isolation::worker;
         o.standby = i % 2;
-        o.host.threads = 2;
         o.host.memory_limit = 16 << 20;
         o.context.completion = i == 2 ? completion::sync : completion::adaptive;
-        o.context.lanes = i == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
-        o.context.monitor_interval = 5ms;
         o.context.hang_timeout = 300ms;
-        o.queue.max_in_flight = 64;
-        o.queue.max_queued = 256;
         o.restart.max_restarts = 30;
-        o.restart.window = 1s;
-        o.restart.initial_backoff = 1ms;
-        o.restart.max_backoff = 5ms;
         o.worker.staging_bytes = 1 << 20;
         o.worker.heartbeat = 300ms;
         // A worker that is stopped before its first sign of life is given this long.
@@ -320,10 +305,10 @@ private:
 
     asio::awaitable<void> roll_over(device gpu, tally& counts)
     {
-        ++counts.asked;
+        counts.ops.add();
         // Whatever happens to the next worker is its error.
         (void)co_await gpu.async_replace();
-        ++counts.answered;
+        counts.ops.remove();
     }
 
     std::atomic<std::uint64_t> faults_{0};

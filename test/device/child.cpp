@@ -14,6 +14,7 @@
 #include <iostream>
 #include <map>
 #include <poll.h>
+#include <semaphore.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -51,27 +52,40 @@ pid_t spawn(const std::string& name, const std::vector<std::string>& arguments, 
     return failed ? -1 : pid;
 }
 
+sem_t said;
+
 void say_where(int)
 {
     std::array<void*, 48> frames{};
     constexpr char line[] = "a thread is at:\n";
     (void)!::write(STDERR_FILENO, line, sizeof(line) - 1);
     ::backtrace_symbols_fd(frames.data(), ::backtrace(frames.data(), static_cast<int>(frames.size())), STDERR_FILENO);
+    ::sem_post(&said);
+}
+
+// One after the other. A thread that is stuck in the kernel says nothing.
+void wait_until_said()
+{
+    const auto end_time = std::chrono::system_clock::now().time_since_epoch() + std::chrono::milliseconds(200);
+    const auto whole = std::chrono::floor<std::chrono::seconds>(end_time);
+    const timespec end{whole.count(), std::chrono::nanoseconds(end_time - whole).count()};
+    while (::sem_timedwait(&said, &end) != 0 && errno == EINTR) {
+    }
 }
 
 // One that does not end says where its threads are, and is then no more.
 void watch_over_child()
 {
+    // The event is the end of the process, and with it of this thread.
     std::this_thread::sleep_for(patience - std::chrono::seconds(5));
+    ::sem_init(&said, 0, 0);
     struct sigaction action{};
     action.sa_handler = &say_where;
     (void)::sigaction(SIGUSR1, &action, nullptr);
     for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
         const pid_t id = static_cast<pid_t>(std::stol(thread.path().filename()));
-        if (id != ::gettid())
-            (void)::syscall(SYS_tgkill, ::getpid(), id, SIGUSR1);
-        // One after the other.
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        if (id != ::gettid() && ::syscall(SYS_tgkill, ::getpid(), id, SIGUSR1) == 0)
+            wait_until_said();
     }
     std::_Exit(4);
 }

@@ -1,10 +1,13 @@
 #include "child.hpp"
 #include "cuda/load/driver_api.hpp"
+#include "fault_kernels.hpp"
 #include "gpu.hpp"
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 // Real faults. Each happens in a process of its own, because nothing else in that process survives it.
@@ -13,40 +16,13 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::fault_kernels;
 using clock_type = std::chrono::steady_clock;
-
-constexpr const char* source = R"(
-extern "C" __global__ void spin(unsigned long long clocks)
-{
-    const unsigned long long start = clock64();
-    while (clock64() - start < clocks) {}
-}
-extern "C" __global__ void illegal_address(float* p)
-{
-    p[1ull << 44] = 1.0f;
-}
-extern "C" __global__ void trap(float*)
-{
-    asm volatile("trap;");
-}
-extern "C" __global__ void misaligned(float* p)
-{
-    *reinterpret_cast<unsigned*>(reinterpret_cast<char*>(p) + 1) = 1;
-}
-extern "C" __global__ void touch(float* p)
-{
-    p[threadIdx.x] += 1.0f;
-}
-)";
 
 // A context of its own asks its status over and over, as an independent witness of when the fault shows.
 class witness {
 public:
-    witness() : thread_([this] { watch(); })
-    {
-        while (!ready_.load())
-            std::this_thread::yield();
-    }
+    witness() : thread_([this] { watch(); }) { ready_.get_future().wait(); }
 
     ~witness()
     {
@@ -54,16 +30,13 @@ public:
         thread_.join();
     }
 
-    bool sees_it_within(clock_type::duration time) const
+    /// Nothing: not within this time.
+    std::optional<clock_type::time_point> sees_it_within(clock_type::duration time)
     {
-        const auto end = clock_type::now() + time;
-        while (seen_at() == 0 && clock_type::now() < end)
-            std::this_thread::sleep_for(200us);
-        return seen_at() != 0;
+        if (seen_at_.wait_for(time) != std::future_status::ready)
+            return std::nullopt;
+        return seen_at_.get();
     }
-
-    /// Zero: not yet.
-    std::int64_t seen_at() const { return seen_.load(); }
 
 private:
     void watch()
@@ -75,21 +48,20 @@ private:
         const bool made = api->cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
                           api->create_context(&context, 0, device) == CUDA_SUCCESS &&
                           api->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS;
-        ready_.store(true);
+        ready_.set_value();
         while (made && !stop_.load()) {
             const CUresult r = api->cuStreamQuery(stream);
-            if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) {
-                seen_.store(clock_type::now().time_since_epoch().count());
-                return;
-            }
+            if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
+                return seen_.set_value(clock_type::now());
             // There is no event to wait for: a fault shows only to who asks.
             std::this_thread::sleep_for(200us);
         }
     }
 
-    std::atomic<bool> ready_{false};
     std::atomic<bool> stop_{false};
-    std::atomic<std::int64_t> seen_{0};
+    std::promise<void> ready_;
+    std::promise<clock_type::time_point> seen_;
+    std::future<clock_type::time_point> seen_at_ = seen_.get_future();
     std::thread thread_;
 };
 
@@ -176,9 +148,9 @@ int fault_child(const std::vector<std::string>& arguments)
     o.context.completion = strategy(arguments.at(1));
     auto gpu = test::make_device(io, o);
     auto other = test::make_device(io, o);
-    const auto spin = test::compile(io, gpu, source, "spin");
-    const auto kernel = test::compile(io, gpu, source, fault.c_str());
-    const auto touch = test::compile(io, gpu, source, "touch");
+    const auto spin = test::compile(io, gpu, fault_kernels, "spin");
+    const auto kernel = test::compile(io, gpu, fault_kernels, fault.c_str());
+    const auto touch = test::compile(io, gpu, fault_kernels, "touch");
     auto memory = await(io, gpu.async_alloc<float>(1024)).value();
     auto others = await(io, other.async_alloc<float>(1024)).value();
     auto pinned = await(io, gpu.async_alloc_pinned<float>(1024)).value();
@@ -218,9 +190,9 @@ int fault_child(const std::vector<std::string>& arguments)
     expect(got.wrong + culprit.wrong == 0 && is_context_lost(beside.why()), "every outstanding op got context_lost");
     expect(got.good <= 1, "nothing that was behind the fault succeeded");
     // The device may have been the first to see it.
-    expect(w.sees_it_within(1s), "the witness saw the fault");
-    const auto seen = clock_type::time_point(clock_type::duration(w.seen_at()));
-    const auto late = std::chrono::duration<double, std::milli>(got.last - seen).count();
+    const auto seen = w.sees_it_within(1s);
+    expect(seen.has_value(), "the witness saw the fault");
+    const auto late = std::chrono::duration<double, std::milli>(got.last - seen.value_or(got.last)).count();
     std::cout << fault << ", " << arguments.at(1) << ": all answered " << late << " ms after the fault showed\n";
     expect(late < 100, "within 100 ms of the fault showing");
 
@@ -252,7 +224,7 @@ int hang_child(const std::vector<std::string>& arguments)
     o.context.completion = strategy(arguments.at(0));
     o.context.hang_timeout = 300ms;
     auto gpu = test::make_device(io, o);
-    const auto spin = test::compile(io, gpu, source, "spin");
+    const auto spin = test::compile(io, gpu, fault_kernels, "spin");
     auto memory = await(io, gpu.async_alloc<float>(1024)).value();
     answers got;
     const auto began = clock_type::now();

@@ -1,4 +1,5 @@
 #include "child.hpp"
+#include "fault_kernels.hpp"
 #include "gpu.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -15,31 +16,8 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::fault_kernels;
 using clock_type = std::chrono::steady_clock;
-
-constexpr const char* source = R"(
-extern "C" __global__ void spin(unsigned long long clocks)
-{
-    const unsigned long long start = clock64();
-    while (clock64() - start < clocks) {}
-}
-extern "C" __global__ void illegal_address(float* p)
-{
-    p[1ull << 44] = 1.0f;
-}
-extern "C" __global__ void trap(float*)
-{
-    asm volatile("trap;");
-}
-extern "C" __global__ void misaligned(float* p)
-{
-    *reinterpret_cast<unsigned*>(reinterpret_cast<char*>(p) + 1) = 1;
-}
-extern "C" __global__ void touch(float* p)
-{
-    p[threadIdx.x] += 1.0f;
-}
-)";
 
 constexpr std::size_t side = 96;
 
@@ -215,7 +193,7 @@ TEST_CASE("a GPU is used from a worker process as from this one")
     CHECK(await(w.io, gpu.async_download(dc)).value() == wanted);
     CHECK(await(w.io, gpu.async_exec(blas::asum<float>{.x = da, .n = 13})).value() == 78.0f);
 
-    const auto touch = test::compile(w.io, gpu, source, "touch");
+    const auto touch = test::compile(w.io, gpu, fault_kernels, "touch");
     REQUIRE(await(w.io, gpu.async_exec(jit::launch(touch, {.block = {256}}, inout(dc)))));
     const auto touched = await(w.io, gpu.async_download(dc)).value();
     CHECK(touched[255] == wanted[255] + 1);
@@ -236,12 +214,12 @@ TEST_CASE("a fault costs what was outstanding, once, and disturbs no other devic
     bystander by(w.io, other);
     for (const int standby : {0, 1}) {
         const auto gpu = w.make(isolated_options(standby));
-        const auto spin = test::compile(w.io, gpu, source, "spin");
-        const auto touch = test::compile(w.io, gpu, source, "touch");
+        const auto spin = test::compile(w.io, gpu, fault_kernels, "spin");
+        const auto touch = test::compile(w.io, gpu, fault_kernels, "touch");
         for (const char* fault : {"illegal_address", "trap", "misaligned"}) {
             CAPTURE(standby);
             CAPTURE(fault);
-            const auto kernel = test::compile(w.io, gpu, source, fault);
+            const auto kernel = test::compile(w.io, gpu, fault_kernels, fault);
             auto x = await(w.io, gpu.async_alloc<float>(1024, init::zero)).value();
             const std::vector<float> host(1024, 1.0f);
             std::vector<float> back(1024);
@@ -290,7 +268,7 @@ TEST_CASE("a hundred faults in a row leave no GPU memory behind")
     REQUIRE(level > 0);
     {
         const auto gpu = w.make(isolated_options(1));
-        const auto kernel = test::compile(w.io, gpu, source, "trap");
+        const auto kernel = test::compile(w.io, gpu, fault_kernels, "trap");
         clock_type::duration sum{}, longest{};
         for (generation g = 1; g <= 100; ++g) {
             CAPTURE(g);
@@ -331,7 +309,7 @@ TEST_CASE("a kernel that hangs is cut off")
         auto o = isolated_options(standby);
         o.context.hang_timeout = 300ms;
         const auto gpu = w.make(o);
-        const auto spin = test::compile(w.io, gpu, source, "spin");
+        const auto spin = test::compile(w.io, gpu, fault_kernels, "spin");
         // Loading a kernel may take a while by itself.
         REQUIRE(await(w.io, gpu.async_exec(jit::launch(spin, {}, 1ull))));
         answers got;
@@ -394,7 +372,7 @@ int untouched_child(const std::vector<std::string>&)
         const auto gpu = w.make(isolated_options(1));
         auto x = await(w.io, gpu.async_upload(std::vector<float>(256, 1.0f))).value();
         REQUIRE(await(w.io, gpu.async_exec(blas::scal<float>{.x = x, .n = 256, .alpha = 2})));
-        const auto touch = test::compile(w.io, gpu, source, "touch");
+        const auto touch = test::compile(w.io, gpu, fault_kernels, "touch");
         REQUIRE(await(w.io, gpu.async_exec(jit::launch(touch, {.block = {256}}, inout(x)))));
         REQUIRE(await(w.io, gpu.async_download(x)).value() == std::vector<float>(256, 3.0f));
         REQUIRE(::kill(w.process_of(gpu), SIGKILL) == 0);

@@ -3,6 +3,7 @@
 
 #include "host/backend.hpp"
 #include "support/gate.hpp"
+#include "support/told.hpp"
 
 #include <coaccel/detail/transfer_ops.hpp>
 
@@ -10,7 +11,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -56,39 +56,6 @@ private:
     std::function<void()> function_;
     coaccel::detail::user_op data_{this, &call};
     coaccel::bound_op bound_{.info = &description(), .op = &data_};
-};
-
-/// Counts notifications, and lets a test wait for one.
-class told {
-public:
-    coaccel::notification call()
-    {
-        return {[](void* self) noexcept { static_cast<told*>(self)->add(); }, this};
-    }
-
-    void wait_for(int n)
-    {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return count_ >= n; });
-    }
-
-    int count()
-    {
-        const std::scoped_lock lock(mutex_);
-        return count_;
-    }
-
-private:
-    void add() noexcept
-    {
-        const std::scoped_lock lock(mutex_);
-        ++count_;
-        changed_.notify_all();
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    int count_ = 0;
 };
 
 inline coaccel::host_options host_with(coaccel::host_mode mode, int threads = 2)
