@@ -1,0 +1,266 @@
+// A device's context whose worker is the input. Whatever it says, every request ends exactly once.
+#include "input.hpp"
+#include "parent_requests.hpp"
+#include "worker/remote_context.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <set>
+#include <thread>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+using detail::clock;
+using detail::next_turn;
+using fuzz::reply_step;
+using fuzz::require;
+
+/// No multiple of what positions are multiples of.
+constexpr std::uint64_t impossible = ~std::uint64_t(0);
+
+/// What came of the requests.
+class ledger final : public detail::context_events {
+public:
+    void finished(detail::request& r, error_code) noexcept override
+    {
+        require(under_way.erase(&r) == 1, "a request ends once");
+    }
+
+    void lost(error_code why) noexcept override
+    {
+        require(++losses == 1, "a context is lost once");
+        require(bool(why), "a context is lost for a reason");
+        require(under_way.empty(), "a lost context has no requests");
+    }
+
+    void wake() noexcept override
+    {
+        const std::scoped_lock lock(mutex_);
+        woken_ = true;
+        changed_.notify_one();
+    }
+
+    void wait()
+    {
+        std::unique_lock lock(mutex_);
+        const bool woken = changed_.wait_for(lock, std::chrono::seconds(30), [this] { return woken_; });
+        require(woken, "who sleeps is woken");
+        woken_ = false;
+    }
+
+    std::set<const void*> under_way;
+    int losses = 0;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool woken_ = false;
+};
+
+/// A process that only sleeps, and its end of the rings.
+struct fake_worker {
+    fake_worker()
+    {
+        auto control = shared_area::create(control_bytes, "fuzz").value();
+        memory = control.bytes();
+        block = new (memory.data()) control_block;
+        auto child = child_process::start(
+            {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
+        require(bool(child), "there is a process");
+        const link_plan plan{.program = {},
+                             .plugin = {},
+                             .setup = {},
+                             .start_timeout = std::chrono::hours(1),
+                             .heartbeat = {},
+                             .log = [](std::string_view) {}};
+        static const auto watch = overseer::shared();
+        link = std::make_unique<worker_link>(plan, std::move(control), doorbell::create().value(),
+                                             doorbell::create().value(), unique_fd(), std::move(child).value(), watch);
+        requests.emplace(block->requests, memory.subspan(ring_offset, ring_bytes));
+        replies.emplace(block->replies, memory.subspan(ring_offset + ring_bytes, ring_bytes));
+    }
+
+    void say(std::span<const std::byte> record)
+    {
+        if (!record.empty() && record.size() <= replies->max_record())
+            (void)replies->write(record);
+    }
+
+    // In the memory of the link, which lives for as long as the context that it goes to.
+    std::span<std::byte> memory;
+    control_block* block = nullptr;
+    std::unique_ptr<worker_link> link;
+    std::optional<ring_reader> requests;
+    std::optional<ring_writer> replies;
+};
+
+class session {
+public:
+    session(fuzz::input& in, const std::shared_ptr<staging>& memory) : in_(in), memory_(memory) {}
+    ~session() { memory_->release(pinned_.data()); }
+
+    /// Whether the parent takes it for a worker.
+    bool greet()
+    {
+        worker_.say(in_.take_record());
+        // Nothing to read would be something to wait for.
+        if (worker_.block->replies.written == 0)
+            worker_.block->replies.written = impossible;
+        return !worker_.link->wait_until_ready();
+    }
+
+    void begin(boost::asio::io_context& io)
+    {
+        auto watch = bell_watch::create(io.get_executor(), worker_.link->reply_bell().fd(), ledger_);
+        require(bool(watch), "there is a watch");
+        context_options how;
+        // Never armed then: nobody runs the io_context.
+        how.completion = completion::polled;
+        remote_setup setup;
+        setup.identity = {fuzz::device, fuzz::generation};
+        setup.memory = memory_;
+        // What a crew copies is copied at once.
+        setup.copy_threads = 0;
+        link_ = worker_.link.get();
+        context_ =
+            std::make_unique<remote_context>(std::move(worker_.link), std::move(watch), ledger_, how, std::move(setup));
+    }
+
+    void step()
+    {
+        switch (fuzz::take_step(in_, reply_step::gauge)) {
+        case reply_step::record: worker_.say(in_.take_record()); break;
+        case reply_step::right_answer: answer(false); break;
+        case reply_step::answer: answer(true); break;
+        case reply_step::submit: submit(in_.take<std::uint8_t>()); break;
+        case reply_step::release: context_->release(fuzz::buffer(in_.take<std::uint8_t>(), 1)); break;
+        case reply_step::idle: break;
+        case reply_step::position: worker_.block->replies.written = in_.take<std::uint64_t>(); break;
+        case reply_step::requests_taken: worker_.block->requests.taken = in_.take<std::uint64_t>(); break;
+        case reply_step::scribble: {
+            const auto at = in_.take<std::uint32_t>() % memory_->bytes();
+            const auto what = in_.take_record();
+            std::copy_n(what.begin(), std::min<std::size_t>(what.size(), memory_->bytes() - at), memory_->at(at));
+            break;
+        }
+        case reply_step::gauge:
+            worker_.block->now.used = in_.take<std::uint64_t>();
+            (void)context_->memory();
+            break;
+        }
+        (void)context_->turn(clock::now());
+    }
+
+    void end(std::uint8_t flags)
+    {
+        // So that some are under way and some are held back.
+        for (std::size_t i = 0; i < requests_.all.size(); i += 3)
+            submit(static_cast<std::uint8_t>(i));
+        if ((flags & fuzz::is_dropped) == 0) {
+            if ((flags & fuzz::dies) != 0)
+                link_->end(errc::worker_hung);
+            else
+                worker_.block->replies.written = impossible;
+            while (ledger_.losses == 0)
+                if (context_->turn(clock::now()).when == next_turn::kind::sleep)
+                    ledger_.wait();
+                else
+                    std::this_thread::yield();
+        }
+        detail::pending_list left;
+        context_->drop(left);
+        while (auto* r = left.pop_front())
+            require(ledger_.under_way.erase(static_cast<detail::request*>(r)) == 1, "a request is dropped once");
+        require(ledger_.under_way.empty(), "every request ends");
+        context_.reset();
+    }
+
+private:
+    void submit(std::uint8_t number)
+    {
+        auto& r = *requests_.all[number % requests_.all.size()];
+        if (ledger_.under_way.insert(&r).second)
+            context_->submit(r, clock::now());
+    }
+
+    /// To the next thing the context asks for; `otherwise`: with an end that the input has.
+    void answer(bool otherwise)
+    {
+        fuzz::bytes record;
+        const auto rest = otherwise ? in_.take_record() : std::span<const std::byte>();
+        const auto got = worker_.requests->read(record);
+        if (!got || !got.value())
+            return;
+        decoder in(record);
+        verb what{};
+        submit_frame frame;
+        require(in.get(what, verb::adopt, verb::image), "a parent writes what a worker understands");
+        if (what != verb::submit)
+            return;
+        require(get_submit(in, frame), "a parent submits what a worker understands");
+        encoder out;
+        out.put(verb::ended);
+        out.put(frame.id);
+        out.put_bytes(rest);
+        if (!otherwise)
+            put_results(out, frame);
+        worker_.say(out.record());
+    }
+
+    static void put_results(encoder& out, const submit_frame& frame)
+    {
+        out.put_error({});
+        for (std::size_t i = 0; i < frame.size; ++i) {
+            const op_frame& op = frame.ops[i];
+            const fuzz::bytes reply(op.what == op_kind::plain ? op.reply_size : 0);
+            if (op.what == op_kind::allocate)
+                out.put_ref(fuzz::buffer(9, op.count, op.type));
+            out.put_bytes(reply);
+        }
+    }
+
+    static std::span<float> pin(staging& memory)
+    {
+        constexpr std::size_t count = fuzz::every_request::few;
+        auto* const pinned = static_cast<float*>(memory.try_allocate(count * sizeof(float)).value());
+        require(pinned != nullptr, "there is pinned memory");
+        return {pinned, count};
+    }
+
+    fuzz::input& in_;
+    const std::shared_ptr<staging> memory_;
+    const std::span<float> pinned_ = pin(*memory_);
+    fuzz::every_request requests_{pinned_};
+    fake_worker worker_;
+    ledger ledger_;
+    worker_link* link_ = nullptr;
+    std::unique_ptr<remote_context> context_;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    static const auto memory = staging::create(std::uint64_t(1) << 20).value();
+    static boost::asio::io_context io;
+    fuzz::input in(data, size);
+    const auto flags = in.take<std::uint8_t>();
+    {
+        session s(in, memory);
+        if ((flags & fuzz::greets) == 0 || s.greet()) {
+            s.begin(io);
+            while (!in.empty())
+                s.step();
+            s.end(flags);
+        }
+    }
+    const auto all = memory->take(memory->bytes());
+    require(all.has_value(), "a context gives its memory back");
+    memory->give_back(*all);
+    return 0;
+}

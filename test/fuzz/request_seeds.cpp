@@ -1,0 +1,201 @@
+#include "input.hpp"
+#include "seeds.hpp"
+#include "worker/remote_request.hpp"
+
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/plugin_call.hpp>
+
+namespace fuzz {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+
+namespace {
+
+constexpr std::uint64_t kernel_number = 5;
+constexpr std::uint64_t elements = 64;
+
+bytes copy_of(const encoder& out)
+{
+    return {out.record().begin(), out.record().end()};
+}
+
+op_frame allocation(dtype type = dtype::f32)
+{
+    op_frame f;
+    f.what = op_kind::allocate;
+    f.count = elements;
+    f.type = type;
+    return f;
+}
+
+op_frame transfer(op_kind what, const any_ref& ref, std::uint64_t offset = 256)
+{
+    op_frame f;
+    f.what = what;
+    f.ref = ref;
+    f.type = ref.type;
+    f.offset = offset;
+    f.count = ref.size;
+    return f;
+}
+
+template <class Op>
+op_frame plain(const Op& op)
+{
+    op_frame f;
+    f.id = info_of<Op>().id;
+    f.reply_size = info_of<Op>().reply_size;
+    f.data = std::as_bytes(std::span(&op, 1));
+    return f;
+}
+
+bytes submission(const std::vector<op_frame>& ops, play p = play::none)
+{
+    encoder out;
+    put_submit_head(out, 77, {}, p, static_cast<std::uint8_t>(ops.size()));
+    for (const op_frame& op : ops)
+        put_op(out, op);
+    return copy_of(out);
+}
+
+template <class Op>
+bytes run(const Op& op)
+{
+    return submission({plain(op)});
+}
+
+/// Of a launch or a call, with other first bytes where they name a kernel.
+template <class Op>
+bytes packed(const Op& op, std::span<const std::byte> first = {})
+{
+    bytes data(sizeof(op));
+    std::memcpy(data.data(), &op, sizeof(op));
+    std::ranges::copy(first, data.begin());
+    op_frame f;
+    f.what = op_kind::launch;
+    f.id = info_of<Op>().id;
+    f.data = data;
+    f.operands = info_of<Op>().operands;
+    return submission({f});
+}
+
+bytes image(std::uint64_t id, std::uint64_t total, std::uint64_t offset, std::size_t size)
+{
+    const bytes code(size, std::byte{1});
+    image_frame f;
+    f.id = id;
+    f.name = "scale";
+    f.symbol = "_Z5scalePKfPff";
+    f.total = total;
+    f.offset = offset;
+    f.part = code;
+    encoder out;
+    put_image(out, f);
+    return copy_of(out);
+}
+
+bytes adoption()
+{
+    encoder out;
+    out.put(verb::adopt);
+    out.put(device);
+    out.put(generation);
+    return copy_of(out);
+}
+
+bytes release(const any_ref& ref)
+{
+    encoder out;
+    out.put(verb::release);
+    out.put_ref(ref);
+    return copy_of(out);
+}
+
+/// An op of this process' functions and addresses, which no worker may run.
+bytes user_call(op_kind what)
+{
+    static const std::byte data[sizeof(detail::user_op)]{};
+    op_frame f;
+    f.what = what;
+    f.id = detail::user_op_id;
+    f.data = data;
+    return submission({f});
+}
+
+std::vector<std::vector<bytes>> conversations()
+{
+    const any_ref first = buffer(0, elements), second = buffer(1, elements), doubles = buffer(2, elements, dtype::f64);
+    const any_ref here{.device = made_here, .slot = 0, .size = elements, .type = dtype::f32};
+    const auto x = ref<float>::from_raw(first), y = ref<float>::from_raw(second), made = ref<float>::from_raw(here);
+    const auto part = [&](std::uint64_t at) { return x.subspan(at, 16); };
+    const auto raw = std::as_bytes(std::span(&kernel_number, 1));
+    const bytes code = image(kernel_number, 64, 0, 64);
+    const auto last = staging_size - elements * sizeof(float);
+    const jit::launch_shape shape{{2}, {3}};
+    using launch = jit::launch_op<in<float>, out<float>, float>;
+    struct pair {
+        float a;
+        std::int64_t b;
+    };
+
+    return {
+        {submission({allocation(), plain(memory::fill<float>{made, 1})})},
+        {submission({allocation(), transfer(op_kind::write, here)})},
+        {submission({allocation(), transfer(op_kind::write, here), transfer(op_kind::read, here)})},
+        {submission({transfer(op_kind::write, first, last)}), submission({transfer(op_kind::read, second, last)})},
+        {submission({transfer(op_kind::write, first)}), submission({transfer(op_kind::read, first)})},
+        {run(memory::fill<float>{x, 2}), run(memory::copy<float>{x, y}), submission({transfer(op_kind::read, second)})},
+        {run(memory::trim{})},
+        {run(blas::gemm<float>{.a = part(0), .b = part(16), .c = y.subspan(0, 16), .m = 4, .n = 4, .k = 4})},
+        {run(blas::gemv<float>{.a = part(0), .x = part(16).first(4), .y = y.first(4), .m = 4, .n = 4})},
+        {run(blas::dot<float>{.x = x, .y = y, .n = elements})},
+        {run(blas::axpy<float>{.x = x, .y = y, .n = elements})},
+        {code, packed(launch({}, shape, in<float>(x), out<float>(y), 1.5f), raw)},
+        {image(kernel_number, 64, 0, 32), image(kernel_number, 64, 32, 32), run(jit::occupancy_op{kernel_number, 0})},
+        {packed(plugin::call("scale", in<float>(x), out<float>(y), 1.5f))},
+        {packed(plugin::call("fill_pairs", out<double>(ref<double>::from_raw(doubles)), pair{1, 2}, true))},
+        {release(second), run(memory::fill<float>{y, 2})},
+        {submission({plain(memory::fill<float>{x, 2})}, play::poison)},
+        {submission({plain(memory::fill<float>{x, 2})}, play::hang)},
+        {user_call(op_kind::plain)},
+        {user_call(op_kind::launch)},
+        {run(detail::read_op<float>{.src = x, .dst = nullptr, .count = elements})},
+        {run(detail::allocate_op{.count = elements, .type = dtype::f32})},
+    };
+}
+
+} // namespace
+
+std::vector<bytes> opening()
+{
+    return {adoption(), submission({allocation()}), submission({allocation()}), submission({allocation(dtype::f64)})};
+}
+
+std::vector<script> request_seeds()
+{
+    const auto add = [](script& s, request_step what) -> script& { return s.put(static_cast<std::uint8_t>(what)); };
+    std::vector<script> seeds;
+    for (const auto& one : conversations()) {
+        script& s = seeds.emplace_back().put(std::uint8_t(opened));
+        for (const bytes& record : one)
+            add(s, request_step::record).put_record(record);
+    }
+    script& all = seeds.emplace_back().put(std::uint8_t(standby));
+    for (const bytes& record : opening())
+        add(all, request_step::record).put_record(record);
+
+    script& odd = seeds.emplace_back().put(std::uint8_t(0));
+    add(odd, request_step::scribble).put(std::uint16_t(256)).put_record(adoption());
+    add(odd, request_step::idle);
+    add(odd, request_step::deaf);
+    add(odd, request_step::answers_taken).put(std::uint64_t(64));
+    add(odd, request_step::record).put_record(submission({allocation()}));
+    add(odd, request_step::position).put(std::uint64_t(4096));
+    return seeds;
+}
+
+} // namespace fuzz

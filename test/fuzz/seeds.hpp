@@ -1,0 +1,30 @@
+#ifndef COACCEL_TEST_FUZZ_SEEDS_HPP
+#define COACCEL_TEST_FUZZ_SEEDS_HPP
+
+#include "input.hpp"
+
+#include <coaccel/core/ref.hpp>
+
+namespace fuzz {
+
+/// The first buffer in its slot.
+inline coaccel::any_ref buffer(std::uint32_t slot, std::uint64_t size, coaccel::dtype type = coaccel::dtype::f32)
+{
+    return {.device = device,
+            .generation = generation,
+            .slot = slot,
+            .version = 1,
+            .offset = 0,
+            .size = size,
+            .type = type};
+}
+
+/// Records that have a worker adopted, with three buffers.
+std::vector<bytes> opening();
+
+/// Conversations that make sense, with every verb and kind of op that goes to a worker.
+std::vector<script> request_seeds();
+
+} // namespace fuzz
+
+#endif
