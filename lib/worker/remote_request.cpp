@@ -45,6 +45,12 @@ bool is_dtype(dtype t) noexcept
     return n >= static_cast<std::uint8_t>(dtype::f16) && n <= static_cast<std::uint8_t>(dtype::c128);
 }
 
+/// Not every byte is a bool.
+bool is_value(const std::uint8_t* bytes, const jit::parameter_type& type) noexcept
+{
+    return type.code != jit::type_code::boolean || (type.size == 1 && *bytes <= 1);
+}
+
 /// Whether the bytes are a head with arguments of which each is where it says, and the refs where the frame says.
 template <class Head>
 bool is_packed(const void* op, const op_frame& frame) noexcept
@@ -66,7 +72,8 @@ bool is_packed(const void* op, const op_frame& frame) noexcept
             flag <= 1 && a->type.form <= jit::type_form::pointer_to_const && a->type.code <= jit::type_code::nothing &&
             (operand ? a->operand < frame.operands.size() && a->offset == frame.operands[a->operand].offset &&
                            std::uint8_t(a->type.code) == std::uint8_t(frame.operands[a->operand].type)
-                     : std::size_t(a->offset) + a->type.size <= size);
+                     : std::size_t(a->offset) + a->type.size <= size &&
+                           is_value(static_cast<const std::uint8_t*>(op) + a->offset, a->type));
         if (!sound)
             return false;
     }

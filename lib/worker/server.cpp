@@ -248,18 +248,21 @@ void server::answer(std::uint64_t id, const error_code& ec, const remote_request
 void server::send()
 {
     const auto record = out_.record();
-    if (!waiting_.empty() || replies_.write(record) == written::full)
+    const auto went = waiting_.empty() ? replies_.write(record) : written::full;
+    if (went == written::full)
         waiting_.emplace_back(record.begin(), record.end());
-    else
-        unannounced_ = true;
+    unannounced_ |= went == written::yes;
+    corrupted_ |= went == written::corrupted;
 }
 
 /// Whether anything was sent since the last time.
 bool server::flush()
 {
     std::size_t gone = 0;
-    while (gone < waiting_.size() && replies_.write(waiting_[gone]) == written::yes)
+    auto went = written::yes;
+    while (gone < waiting_.size() && (went = replies_.write(waiting_[gone])) == written::yes)
         ++gone;
+    corrupted_ |= went == written::corrupted;
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(gone));
     if (gone == 0 && !unannounced_)
         return false;

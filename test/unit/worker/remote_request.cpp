@@ -427,7 +427,7 @@ TEST_CASE("launches that are malformed are refused")
 TEST_CASE("a call of a plug-in's function is checked as a launch is, and its name by the context")
 {
     fixture f;
-    const auto op = plugin::call("no such function", 1.5f);
+    const auto op = plugin::call("no such function", false);
     using call_of = std::remove_const_t<decltype(op)>;
     alignas(16) std::byte data[sizeof(op)];
     const auto call = [&] {
@@ -440,6 +440,12 @@ TEST_CASE("a call of a plug-in's function is checked as a launch is, and its nam
     };
     std::memcpy(data, &op, sizeof(op));
     CHECK(f.run({call()}) == errc::function_missing);
+    std::byte& value = data[info_of<call_of>().fields[0].offset];
+    value = std::byte{1};
+    CHECK(f.run({call()}) == errc::function_missing);
+    value = std::byte{2};
+    CHECK(f.load({call()}) == errc::worker_corrupted);
+    value = std::byte{0};
 
     auto cut = call();
     cut.data = cut.data.first(sizeof(plugin::call_head) - 1);
