@@ -16,6 +16,14 @@ public:
         return {[](void* self) noexcept { static_cast<told*>(self)->add(); }, this};
     }
 
+    void add() noexcept
+    {
+        const std::scoped_lock lock(mutex_);
+        ++count_;
+        // Under the lock: who waits may be gone right after it.
+        changed_.notify_all();
+    }
+
     void wait_for(int n)
     {
         std::unique_lock lock(mutex_);
@@ -29,14 +37,6 @@ public:
     }
 
 private:
-    void add() noexcept
-    {
-        const std::scoped_lock lock(mutex_);
-        ++count_;
-        // Under the lock: who waits may be gone right after it.
-        changed_.notify_all();
-    }
-
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     int count_ = 0;

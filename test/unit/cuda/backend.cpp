@@ -14,8 +14,8 @@ namespace {
 
 using namespace coaccel;
 using cuda_backend = coaccel::cuda::backend;
-using test::bell;
 using test::fake_cuda;
+using test::told;
 
 fake_cuda::settings stepped()
 {
@@ -39,7 +39,7 @@ std::unique_ptr<cuda_backend> make(const fake_cuda& driver)
 }
 
 /// Asks until the memory is there.
-void* allocate(cuda_backend& b, cuda_backend::stream& s, std::size_t bytes, memory_kind kind, bell& grown)
+void* allocate(cuda_backend& b, cuda_backend::stream& s, std::size_t bytes, memory_kind kind, told& grown)
 {
     for (;;) {
         const int before = grown.count();
@@ -200,7 +200,7 @@ TEST_CASE("a notification comes once, when its event has passed, and holds nothi
     const CUstream lane = driver.streams()[before].handle;
     driver.enqueue(lane, [] {});
     cuda_backend::event e;
-    bell one, two;
+    told one, two;
     CHECK_FALSE(b->record(e, s));
     CHECK_FALSE(b->notify(e, one.call()));
     CHECK(driver.pending(lane) == 2);
@@ -217,7 +217,7 @@ TEST_CASE("memory of both kinds comes when it is there, is counted, and goes bac
 {
     fake_cuda driver;
     auto b = make(driver);
-    bell grown;
+    told grown;
     b->listen(grown.call());
     const auto here = b->enter();
     auto s = b->make_stream(priority::normal).value();
@@ -243,7 +243,7 @@ TEST_CASE("pinned memory stays when its backend goes")
 {
     fake_cuda driver;
     auto b = make(driver);
-    bell grown;
+    told grown;
     b->listen(grown.call());
     auto pinned = b->pinned();
     void* memory = nullptr;

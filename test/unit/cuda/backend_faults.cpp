@@ -166,7 +166,7 @@ TEST_CASE("each fatal error, whoever sees it, ends all calls")
 TEST_CASE("nobody is notified once the context is dead and gone")
 {
     fake_cuda driver;
-    test::bell told;
+    test::told told;
     auto b = cuda_backend::create(on(driver)).value();
     {
         const auto here = b->enter();

@@ -45,13 +45,13 @@ TEST_SUITE_BEGIN("backstage");
 TEST_CASE("no thread is started before there is a job, and its context is current for the job")
 {
     tiny_driver driver;
-    test::bell done;
+    test::told done;
     backstage b(driver.api, driver.context, 3);
     CHECK(b.max_threads() == 3);
     CHECK(driver.calls == 0);
     REQUIRE(b.run([&] {
         CHECK(driver.last == driver.context);
-        done.ring();
+        done.add();
     }));
     done.wait_for(1);
     CHECK(driver.calls == 1);
@@ -62,7 +62,7 @@ TEST_CASE("jobs run at once on as many threads as there may be, and the rest wai
     constexpr int threads = 3;
     tiny_driver driver;
     test::gate gate;
-    test::bell done;
+    test::told done;
     std::atomic<int> late{0};
     backstage b(driver.api, driver.context, threads);
     for (int i = 0; i < threads; ++i)
@@ -71,7 +71,7 @@ TEST_CASE("jobs run at once on as many threads as there may be, and the rest wai
     for (int i = 0; i < 10; ++i)
         REQUIRE(b.run([&] {
             ++late;
-            done.ring();
+            done.add();
         }));
     CHECK(late == 0);
     gate.open();
@@ -82,7 +82,7 @@ TEST_CASE("jobs run at once on as many threads as there may be, and the rest wai
 TEST_CASE("one thread runs jobs in the order they came, and lets go of each before the next")
 {
     tiny_driver driver;
-    test::bell done;
+    test::told done;
     std::vector<int> order;
     auto held = std::make_shared<int>(0);
     const std::weak_ptr<int> watch = held;
@@ -94,7 +94,7 @@ TEST_CASE("one thread runs jobs in the order they came, and lets go of each befo
             CHECK(watch.expired());
             order.push_back(i);
         }));
-    REQUIRE(b.run([&] { done.ring(); }));
+    REQUIRE(b.run([&] { done.add(); }));
     done.wait_for(1);
     REQUIRE(order.size() == 100);
     for (int i = 0; i < 100; ++i)
@@ -104,12 +104,12 @@ TEST_CASE("one thread runs jobs in the order they came, and lets go of each befo
 TEST_CASE("a job may bring further jobs")
 {
     tiny_driver driver;
-    test::bell done;
+    test::told done;
     backstage b(driver.api, driver.context, 1);
     int left = 1000;
     std::function<void()> again = [&] {
         if (--left == 0)
-            done.ring();
+            done.add();
         else
             CHECK(b.run(again));
     };
@@ -148,10 +148,10 @@ TEST_CASE("jobs run also when the context cannot be made current, and find out b
 {
     tiny_driver driver;
     driver.answer = CUDA_ERROR_INVALID_CONTEXT;
-    test::bell done;
+    test::told done;
     {
         backstage b(driver.api, driver.context, 1);
-        REQUIRE(b.run([&] { done.ring(); }));
+        REQUIRE(b.run([&] { done.add(); }));
         done.wait_for(1);
     }
     driver.answer = CUDA_SUCCESS;
@@ -160,10 +160,10 @@ TEST_CASE("jobs run also when the context cannot be made current, and find out b
 TEST_CASE("no number of threads below one is taken at its word")
 {
     tiny_driver driver;
-    test::bell done;
+    test::told done;
     backstage b(driver.api, driver.context, 0);
     CHECK(b.max_threads() == 1);
-    REQUIRE(b.run([&] { done.ring(); }));
+    REQUIRE(b.run([&] { done.add(); }));
     done.wait_for(1);
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("many jobs from many threads are all run")
     constexpr int each = 1000;
     tiny_driver driver;
     std::atomic<int> ran{0};
-    test::bell done;
+    test::told done;
     backstage b(driver.api, driver.context, 3);
     std::vector<std::thread> threads;
     for (int i = 0; i < producers; ++i)
@@ -181,7 +181,7 @@ TEST_CASE("many jobs from many threads are all run")
             for (int n = 0; n < each; ++n)
                 (void)b.run([&] {
                     if (++ran == producers * each)
-                        done.ring();
+                        done.add();
                 });
         });
     for (auto& t : threads)

@@ -19,7 +19,7 @@ constexpr memory_kind kinds[] = {memory_kind::device, memory_kind::managed};
 
 struct memory_fixture : test::fake_context {
     explicit memory_fixture(const cuda_options& o = {}, std::uint64_t total = 64 * mib)
-        : fake_context({.total_memory = total}), memory(api, helpers, [this] { told.ring(); })
+        : fake_context({.total_memory = total}), memory(api, helpers, [this] { told.add(); })
     {
         pool = device_memory::make_pool(api, 0, o).value();
         memory.use(pool, growth, o.memory_limit);

@@ -74,7 +74,7 @@ struct ops_fixture {
     }
 
     test::fake_cuda fake;
-    test::bell told;
+    test::told told;
     std::unique_ptr<backend> made;
     cuda::context_handle::scope here;
     backend::stream stream;

@@ -4,62 +4,15 @@
 #include "cuda/backstage.hpp"
 #include "support/fake_cuda.hpp"
 #include "support/gate.hpp"
-
-#include <coaccel/core/backend.hpp>
+#include "support/sanitized.hpp"
+#include "support/told.hpp"
 
 #include <doctest/doctest.h>
 
 #include <array>
-#include <condition_variable>
-#include <mutex>
 #include <type_traits>
 
 namespace test {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-#else
-inline constexpr bool sanitized = false;
-#endif
-
-/// Counts what it is told, and lets a test wait for it.
-class bell {
-public:
-    coaccel::notification call()
-    {
-        return {[](void* self) noexcept { static_cast<bell*>(self)->ring(); }, this};
-    }
-
-    void ring() noexcept
-    {
-        const std::scoped_lock lock(mutex_);
-        ++count_;
-        changed_.notify_all();
-    }
-
-    void wait_for(int n)
-    {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return count_ >= n; });
-    }
-
-    int count() const
-    {
-        const std::scoped_lock lock(mutex_);
-        return count_;
-    }
-
-private:
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    int count_ = 0;
-};
 
 /// A fake driver with a context that is current, two streams and the threads behind it.
 struct fake_context {
@@ -94,7 +47,7 @@ struct fake_context {
             REQUIRE(helpers.run([&g] { g.pass(); }));
     }
 
-    /// Calls again and again, whenever the bell has rung, until there is an answer.
+    /// Calls again and again, whenever the told has rung, until there is an answer.
     template <class Ask>
     auto until_answered(Ask ask)
     {
@@ -110,7 +63,7 @@ struct fake_context {
     fake_cuda fake;
     const coaccel::cuda::driver_api& api;
     CUcontext context;
-    bell told;
+    test::told told;
     /// Here, because the threads of the backstage may stand in them to the end.
     std::array<gate, 2> gates;
     coaccel::cuda::backstage helpers;

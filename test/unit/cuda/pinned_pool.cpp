@@ -211,8 +211,8 @@ TEST_CASE_FIXTURE(pool_fixture, "a job that comes after the detach leaves the dr
     pool->detach(false);
     pool.reset();
     gates[0].open();
-    test::bell over;
-    REQUIRE(helpers.run([&] { over.ring(); }));
+    test::told over;
+    REQUIRE(helpers.run([&] { over.add(); }));
     over.wait_for(1);
     helpers.stop();
     CHECK(fake.calls("cuMemHostRegister") == 0);

@@ -36,7 +36,7 @@ struct copy_fixture : test::fake_context {
     explicit copy_fixture(int threads = 3, std::uint64_t pinned_limit = 64 * mib)
         : fake_context({}, threads), pool(std::in_place, api, helpers, pinned_limit),
           copies(std::in_place, cuda::copy_setting{api, helpers, *pool, busy, [this](CUresult r) { return check(r); },
-                                                   [this] { told.ring(); }, [this] { return given_up.load(); }})
+                                                   [this] { told.add(); }, [this] { return given_up.load(); }})
     {
         pool->listen(told.call());
     }
@@ -280,8 +280,8 @@ TEST_CASE(
         };
         REQUIRE(f.until_answered(begun));
         for (int i = 0; i < 20; ++i) {
-            test::bell other;
-            REQUIRE(f.helpers.run([&] { other.ring(); }));
+            test::told other;
+            REQUIRE(f.helpers.run([&] { other.add(); }));
             other.wait_for(1);
         }
         CHECK(f.copies->enqueue(f.stream, op, what).value() == progress::pending);

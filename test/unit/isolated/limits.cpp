@@ -1,6 +1,6 @@
 #include "inventory.hpp"
 #include "isolated.hpp"
-#include "sanitized.hpp"
+#include "support/sanitized.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <doctest/doctest.h>

@@ -1,39 +1,16 @@
 #ifndef COACCEL_TEST_UNIT_ISOLATED_WORKER_PROGRAMS_HPP
 #define COACCEL_TEST_UNIT_ISOLATED_WORKER_PROGRAMS_HPP
 
+#include "support/temporary_folder.hpp"
 #include "worker/find_program.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 namespace test {
-
-/// A folder of its own that goes with the test.
-class scratch_folder {
-public:
-    scratch_folder()
-    {
-        std::string name = (std::filesystem::temp_directory_path() / "coaccel-XXXXXX").string();
-        REQUIRE(::mkdtemp(name.data()) != nullptr);
-        path_ = name;
-    }
-    scratch_folder(const scratch_folder&) = delete;
-    scratch_folder& operator=(const scratch_folder&) = delete;
-    ~scratch_folder()
-    {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-
-    const std::filesystem::path& path() const noexcept { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
 
 /// The name of a worker program that can come to mean another one, as when a package is replaced.
 class program_link {
@@ -53,11 +30,11 @@ public:
     }
 
     const char* path() const noexcept { return file_.c_str(); }
-    const std::filesystem::path& folder() const noexcept { return folder_.path(); }
+    std::filesystem::path folder() const { return folder_.path(); }
 
 private:
-    scratch_folder folder_;
-    std::string file_ = (folder_.path() / "worker").string();
+    temporary_folder folder_;
+    std::string file_ = folder_ / "worker";
 };
 
 /// A worker program that works until it is told to become slow; those started from then on never get ready.

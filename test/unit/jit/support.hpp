@@ -2,6 +2,7 @@
 #define COACCEL_TEST_UNIT_JIT_SUPPORT_HPP
 
 #include "jit/image.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <coaccel/ops/jit.hpp>
 
@@ -10,35 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdlib.h>
 #include <string>
 
 namespace test {
-
-/// A folder that is gone afterwards.
-class temporary_folder {
-public:
-    temporary_folder()
-    {
-        auto name = (std::filesystem::temp_directory_path() / "coaccel-XXXXXX").string();
-        REQUIRE(::mkdtemp(name.data()) != nullptr);
-        path_ = name;
-    }
-    temporary_folder(const temporary_folder&) = delete;
-    temporary_folder& operator=(const temporary_folder&) = delete;
-    ~temporary_folder()
-    {
-        std::error_code ignored;
-        std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
-        std::filesystem::remove_all(path_, ignored);
-    }
-
-    std::string path() const { return path_.string(); }
-    std::string operator/(const char* name) const { return (path_ / name).string(); }
-
-private:
-    std::filesystem::path path_;
-};
 
 inline std::string read_file(const std::string& path)
 {

@@ -1,5 +1,7 @@
 #include "worker/find_program.hpp"
 
+#include "support/temporary_folder.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,29 +17,14 @@ using namespace coaccel;
 using namespace coaccel::worker;
 namespace fs = std::filesystem;
 
-class scratch_folder {
-public:
-    scratch_folder()
-    {
-        auto name = (fs::temp_directory_path() / "coaccel-XXXXXX").string();
-        REQUIRE(::mkdtemp(name.data()));
-        path_ = name;
-    }
-    scratch_folder(const scratch_folder&) = delete;
-    scratch_folder& operator=(const scratch_folder&) = delete;
-    ~scratch_folder() { fs::remove_all(path_); }
-
+struct scratch_folder : test::temporary_folder {
     std::string file(const char* name, fs::perms permissions) const
     {
-        std::ofstream(path_ / name) << "nothing";
-        fs::permissions(path_ / name, permissions);
-        return (path_ / name).string();
+        const auto made = *this / name;
+        std::ofstream(made) << "nothing";
+        fs::permissions(made, permissions);
+        return made;
     }
-
-    std::string operator/(const char* name) const { return (path_ / name).string(); }
-
-private:
-    fs::path path_;
 };
 
 /// Sets COACCEL_WORKER, or unsets it, for as long as it lives.

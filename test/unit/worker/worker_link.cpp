@@ -1,6 +1,7 @@
 #include "worker/worker_link.hpp"
 
 #include "fake_worker.hpp"
+#include "support/temporary_folder.hpp"
 #include "worker/find_program.hpp"
 #include "worker/staging.hpp"
 
@@ -45,22 +46,14 @@ class script {
 public:
     explicit script(const std::string& text)
     {
-        char name[] = "/tmp/coaccel-link-XXXXXX";
-        REQUIRE(::mkdtemp(name) != nullptr);
-        folder_ = name;
         std::ofstream(path()) << "#!/bin/sh\n" << text << '\n';
         fs::permissions(path(), fs::perms::owner_all);
     }
-    ~script()
-    {
-        std::error_code ignored;
-        fs::remove_all(folder_, ignored);
-    }
 
-    std::string path() const { return folder_ + "/program"; }
+    std::string path() const { return folder_ / "program"; }
 
 private:
-    std::string folder_;
+    test::temporary_folder folder_;
 };
 
 class fixture {
