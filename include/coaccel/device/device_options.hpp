@@ -55,8 +55,9 @@ struct device_options {
     /// Worker processes kept ready to take over, each with its context made; from 0 to 4.
     int standby = 0;
     worker_options worker{};
-    /// A shared object with functions for plugin::call, such as kernels compiled by nvcc. It is loaded where the context
-    /// is; a name without a slash is looked for as the system's loader does. Read when the device is made. Null: none.
+    /// A shared object with functions for plugin::call, such as kernels compiled by nvcc. It is loaded where the
+    /// context is; a name without a slash is looked for as the system's loader does. Read when the device is made.
+    /// Null: none.
     const char* plugin = nullptr;
 
     /// errc::invalid_option when something is out of range.
