@@ -160,6 +160,12 @@ result<backend::stream> backend::make_stream(priority p)
     return stream(*streams_.back());
 }
 
+void backend::make_current() const noexcept
+{
+    if (!dead())
+        (void)api_.cuCtxSetCurrent(context_.native());
+}
+
 error_code backend::record(event& e, stream& s) noexcept
 {
     if (dead())

@@ -99,6 +99,8 @@ public:
     const cublas_api* given_cublas() const noexcept { return options_.cublas; }
     int compute_capability() const noexcept { return hardware_.compute_capability; }
     CUdevice device() const noexcept { return context_.device(); }
+    /// Again, after code of somebody else's, which may have chosen another context.
+    void make_current() const noexcept;
     class backstage& helpers() noexcept { return backstage_; }
     pinned_pool& staging() noexcept { return *pinned_; }
     device_memory& buffers() noexcept { return memory_; }

@@ -81,7 +81,7 @@ result<context_source> find_backend(const device_options& options)
     case device_kind::cuda: found = cuda_source(options); break;
     }
     if (found.make && options.plugin)
-        found = {with_plugin(std::move(found.make), plugin_file(options.plugin)), true};
+        found.make = with_plugin(std::move(found.make), plugin_file(options.plugin));
     if (found.make)
         return found;
     return note_error(errc::backend_unavailable, options.kind == device_kind::cuda

@@ -46,8 +46,10 @@ void blocking_pool::shutdown()
 void blocking_pool::notify_fork(asio::execution_context::fork_event event)
 {
     // The child has none of the threads: who wakes or joins them waits for ever.
-    if (event == asio::execution_context::fork_child)
-        (void)threads_.release();
+    if (event != asio::execution_context::fork_child)
+        return;
+    (void)threads_.release();
+    hurries_.clear();
 }
 
 } // namespace coaccel::detail

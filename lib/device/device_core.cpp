@@ -60,7 +60,8 @@ void device_core::submit(request& r)
     if (gone_.load(std::memory_order_acquire))
         return r.destroy();
     // Not when the turn would call a function of the caller's, who may be holding a lock.
-    if (r.call == request_kind::exec && r.ops.front().info->lib != library::user)
+    const auto is_users = [](const bound_op& o) { return o.info->lib == library::user; };
+    if (r.call == request_kind::exec && std::ranges::none_of(r.ops, is_users))
         push_and_run(r);
     else
         push(r);

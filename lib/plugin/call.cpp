@@ -17,6 +17,7 @@ static_assert(int(type::i8) == int(dtype::i8) && int(type::i8) + 3 == int(dtype:
 static_assert(int(type::u8) == int(dtype::u8) && int(type::u8) + 3 == int(dtype::u64));
 static_assert(int(type::boolean) == int(type_code::boolean) && int(type::other) == int(type_code::structure));
 static_assert(max_parameters == jit::max_arguments && max_value_bytes == jit::max_argument_bytes);
+static_assert(max_buffers == max_operands);
 
 form form_of(const launch_argument& a) noexcept
 {
@@ -56,6 +57,11 @@ error_code mismatch(const function& f, const std::string& why)
     return note_error(errc::argument_mismatch, std::string(f.name) + ": " + why);
 }
 
+error_code unknown(const call_head& head)
+{
+    return note_error(errc::function_missing, std::string("no plug-in has a function named ") + head.function);
+}
+
 error_code check_arguments(const function& f, const call_head& head)
 {
     if (f.parameter_count != head.count)
@@ -90,7 +96,8 @@ error_code check_call(const call_head& head)
     if (std::ranges::find(head.function, '\0') == std::end(head.function))
         return note_error(errc::invalid_argument, "plugin.call with a name of more than " +
                                                       std::to_string(call_head::room - 1) + " characters");
-    return {};
+    const function* f = find(head.function);
+    return f ? check_arguments(*f, head) : unknown(head);
 }
 
 error_code run(const bound_op& o, const native_stream& where) noexcept
@@ -98,9 +105,7 @@ error_code run(const bound_op& o, const native_stream& where) noexcept
     const auto& head = o.as<call_head>();
     const function* f = find(head.function);
     if (!f)
-        return note_error(errc::function_missing, std::string("no plug-in has a function named ") + head.function);
-    if (auto ec = check_arguments(*f, head))
-        return ec;
+        return unknown(head);
     std::array<argument, max_parameters> arguments{};
     auto* base = const_cast<char*>(static_cast<const char*>(o.op));
     for (std::uint32_t i = 0; i < head.count; ++i) {
@@ -110,8 +115,8 @@ error_code run(const bound_op& o, const native_stream& where) noexcept
         else
             arguments[i] = {o.operands[a.operand], reinterpret_cast<const any_ref*>(base + a.offset)->size};
     }
-    char why[256];
-    if (f->call(f->target, {where.backend.data(), where.handle}, arguments.data(), why, sizeof(why)) != 0)
+    char why[256]{};
+    if (f->call(f->target, {where.backend.data(), where.handle}, arguments.data(), why, sizeof(why) - 1) != 0)
         return note_error(errc::user_exception, std::string(f->name) + ": " + why);
     return {};
 }

@@ -70,15 +70,16 @@ error_code add(registry& r, const table& t, const std::string& file)
 
 error_code load(const std::string& file)
 {
-    auto& r = instance();
-    const std::scoped_lock lock(r.mutex);
+    // Not under the lock: it runs code of the plug-in's, and calls would have to wait for it.
     void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return refuse(file, last_error());
-    if (std::ranges::find(r.handles, handle) != r.handles.end())
-        return {};
     const auto tell = reinterpret_cast<const table* (*)()>(::dlsym(handle, entry_symbol));
     const table* told = tell ? tell() : nullptr;
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    if (std::ranges::find(r.handles, handle) != r.handles.end())
+        return {};
     error_code ec;
     if (!tell)
         ec = refuse(file, std::string("it has no ") + entry_symbol + "; a plug-in uses COACCEL_PLUGIN_FUNCTION");

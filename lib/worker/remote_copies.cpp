@@ -182,7 +182,7 @@ void remote_context::go_on_with_all()
 void remote_context::send_image(std::uint64_t kernel)
 {
     const auto image = jit::find_image(kernel);
-    if (!image || !images_.insert(image->id).second)
+    if (!image || image->code.empty() || !images_.insert(image->id).second)
         return;
     if (images_.size() > 2 * images_kept_ + 64)
         forget_images();

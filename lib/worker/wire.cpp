@@ -1,5 +1,7 @@
 #include "worker/wire.hpp"
 
+#include "worker/printable.hpp"
+
 #include <coaccel/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit_launch.hpp>
@@ -163,8 +165,11 @@ void put_hardware(encoder& out, const hardware_info& info)
 
 bool get_hardware(decoder& in, hardware_info& info)
 {
-    return in.get_text(info.name) && in.get(info.ordinal) && in.get(info.compute_capability) &&
-           in.get(info.multiprocessors);
+    if (!in.get_text(info.name) || !in.get(info.ordinal) || !in.get(info.compute_capability) ||
+        !in.get(info.multiprocessors))
+        return false;
+    info.name = printable(info.name);
+    return true;
 }
 
 } // namespace coaccel::worker

@@ -136,6 +136,7 @@ error_code worker_link::read_greeting(std::span<const std::byte> record)
     if (in.get(what, verb::ready, verb::refused)) {
         if (what == verb::ready && in.get_text(backend_) && get_hardware(in, hardware_) && in.at_end()) {
             hardware_.process = child_.pid();
+            backend_ = printable(backend_);
             return {};
         }
         if (what == verb::refused && in.get_error(ec) && in.at_end() && ec) {

@@ -73,7 +73,7 @@ private:
     bool await(worker_link* l) noexcept
     {
         const std::scoped_lock lock(mutex_);
-        awaited_ = l;
+        awaited_ = gave_up_ ? nullptr : l;
         return !gave_up_;
     }
 
@@ -87,6 +87,8 @@ private:
             if (!ready->has_ended() && !wait_for(*ready))
                 return ready;
         }
+        if (!await(nullptr))
+            return errc::device_stopped;
         BOOST_OUTCOME_TRY(auto made, start(how, false, refused));
         if (auto ec = wait_for(*made))
             return ec;

@@ -95,6 +95,9 @@ int serve(const char* plugin)
     }
     worker_setup setup;
     std::memcpy(&setup, &control.setup, sizeof(setup));
+    // What kernels and plug-ins print goes to the log, line by line.
+    (void)::dup2(2, 1);
+    (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     end_with_parent();
     limit(setup);
     auto staging = shared_area::adopt(take(descriptor::staging), setup.staging_bytes);

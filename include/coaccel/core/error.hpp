@@ -102,7 +102,7 @@ enum class errc {
     worker_corrupted,
     /// The plug-in was not found, cannot be loaded, or is none of coaccel's.
     plugin_missing,
-    /// No plug-in of the device has a function of this name.
+    /// No plug-in in the process of the device's context has a function of this name.
     function_missing,
 };
 

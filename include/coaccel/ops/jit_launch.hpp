@@ -63,7 +63,7 @@ public:
 /// the kernel takes as `const T*`, `T*` and `T*`; numbers, enumerations, half and its like, and plain structures of at
 /// most 64 bytes as they are.
 template <class... Args>
-launch_op<Args...> launch(const kernel& k, const launch_shape& shape, Args... args) noexcept
+auto launch(const kernel& k, const launch_shape& shape, Args... args) noexcept
 {
     static_assert(
         (argument<Args> && ...),

@@ -27,7 +27,8 @@ struct call_head {
 
 COACCEL_DECL call_head make_head(std::string_view function, std::size_t count) noexcept;
 
-/// errc::invalid_argument for a name that is empty or has more than 63 characters.
+/// Errors: errc::invalid_argument for a name that is empty or has more than 63 characters, errc::function_missing,
+/// errc::argument_mismatch. Asked where the context is, which is where the plug-ins are.
 COACCEL_DECL error_code check_call(const call_head& head);
 
 /// Calls a function of the device's plug-in; made by `call`.
@@ -55,13 +56,15 @@ public:
 };
 
 /// An op that calls a function of the plug-in which device_options names, in the process where the device's context is.
+/// Devices whose contexts are in one process share the functions of their plug-ins.
+///
 /// `in(a)`, `out(b)`, `inout(c)` are what the function takes as spans of or pointers to `const T`, `T` and `T`; plain
 /// values of at most 64 bytes go as they are.
 ///
 /// Errors: errc::function_missing, errc::argument_mismatch, and errc::user_exception when the function threw, each with
 /// a message that says more.
 template <class... Args>
-call_op<Args...> call(std::string_view function, Args... args) noexcept
+auto call(std::string_view function, Args... args) noexcept
 {
     static_assert(
         (jit::argument<Args> && ...),

@@ -71,13 +71,15 @@ constexpr parameter buffer_of() noexcept
 
 template <class T>
 struct taken<T*> {
+    static_assert(std::is_object_v<T>, "a pointer to elements");
     static constexpr parameter kind = buffer_of<T>();
     static T* get(const argument& a) noexcept { return static_cast<T*>(a.data); }
 };
 
 #if __cplusplus >= 202002L
-template <class T>
-struct taken<std::span<T>> {
+template <class T, std::size_t N>
+struct taken<std::span<T, N>> {
+    static_assert(N == std::dynamic_extent, "nobody knows how many elements there will be");
     static constexpr parameter kind = buffer_of<T>();
     static std::span<T> get(const argument& a) noexcept
     {
@@ -96,6 +98,7 @@ inline int explain(const char* text, char* why, std::size_t room) noexcept
 template <class... Ps>
 struct caller {
     static_assert(sizeof...(Ps) <= max_parameters, "too many parameters");
+    static_assert((std::size_t(taken<Ps>::kind.form != form::value) + ... + 0) <= max_buffers, "too many buffers");
     // One more, because there may be none.
     static constexpr parameter parameters[] = {taken<Ps>::kind..., {}};
 

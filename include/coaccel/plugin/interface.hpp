@@ -11,12 +11,15 @@ namespace coaccel::plugin {
 
 inline constexpr std::uint32_t interface_version = 1;
 
-/// The most arguments a function can take, and the most bytes of one that is not a buffer.
+/// The most arguments a function can take, how many of them can be buffers, and the most bytes of one that is none.
 inline constexpr std::size_t max_parameters = 16;
+inline constexpr std::size_t max_buffers = 8;
 inline constexpr std::size_t max_value_bytes = 64;
 
 /// Where a function's work goes. On a GPU the handle is a cudaStream_t, with its context current: the function puts its
-/// work there and returns without waiting for it. On the CPU there is none, and the function does the work itself.
+/// work there and returns without waiting for it: it holds up the device meanwhile, and a worker that is held up for
+/// longer than worker_options::heartbeat is taken to hang. On the CPU there is none, and the function does the work
+/// itself.
 struct stream {
     const char* backend = "host";
     void* handle = nullptr;

@@ -7,17 +7,20 @@
 namespace coaccel::cuda {
 namespace {
 
-result<progress> call_user(backend&, stream_state& s, bound_op& o)
+result<progress> call_user(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<detail::user_op>();
     op.call(op.object, o, native_stream{"cuda", s.native});
+    b.make_current();
     return progress::passed;
 }
 
-// What a function had put on the stream before it failed is waited for all the same.
-result<progress> call_plugin(backend&, stream_state& s, bound_op& o)
+result<progress> call_plugin(backend& b, stream_state& s, bound_op& o)
 {
-    o.status = plugin::run(o, {"cuda", s.native});
+    const auto ec = plugin::run(o, {"cuda", s.native});
+    b.make_current();
+    if (ec)
+        return ec;
     return progress::passed;
 }
 

@@ -90,7 +90,7 @@ void leaves_nothing(Function function)
     const auto begin = clock_type::now();
     function();
     CHECK(clock_type::now() - begin < promptly);
-    CHECK(inventory::take() == before);
+    CHECK(inventory::take_expecting(before) == before);
     CHECK(test::childless());
 }
 
@@ -150,6 +150,19 @@ TEST_CASE("the execution context may go while the next worker starts")
                 CHECK(held.use_count() == asked + 2);
             }
             CHECK(held.use_count() == 1);
+        });
+    }
+}
+
+TEST_CASE("the last handle and then the execution context may go while the next worker starts")
+{
+    for (const int standby : {0, 1}) {
+        CAPTURE(standby);
+        leaves_nothing([&] {
+            restarting r(standby, patience(false));
+            r.gpu = {};
+            r.io.restart();
+            r.io.poll();
         });
     }
 }

@@ -1,4 +1,5 @@
 #include "isolated.hpp"
+#include "support/sanitized.hpp"
 #include "worker/unique_fd.hpp"
 
 #include <doctest/doctest.h>
@@ -283,7 +284,7 @@ TEST_CASE("a worker goes with its parent")
     int status = 0;
     ::waitpid(parent, &status, 0);
     pollfd end{handle.get(), POLLIN, 0};
-    CHECK(::poll(&end, 1, 1000) == 1);
+    CHECK(::poll(&end, 1, test::sanitized ? 10'000 : 1000) == 1);
     CHECK_FALSE(is_running(process));
 }
 

@@ -2,6 +2,7 @@
 #define COACCEL_TEST_UNIT_ISOLATED_INVENTORY_HPP
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <sys/wait.h>
 #include <system_error>
+#include <thread>
 
 namespace test {
 
@@ -40,6 +42,19 @@ struct inventory {
         for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
             ++all.threads;
         return all;
+    }
+
+    /// A thread that was joined can be seen a little longer, so this waits until there is what is expected, or long
+    /// enough.
+    static inventory take_expecting(const inventory& expected)
+    {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        for (;;) {
+            auto found = take();
+            if (found == expected || std::chrono::steady_clock::now() > until)
+                return found;
+            std::this_thread::yield();
+        }
     }
 
     friend bool operator==(const inventory&, const inventory&) = default;

@@ -154,7 +154,7 @@ TEST_CASE("a worker whose limit is too small to begin with fails with a reason" 
         // What was refused, not only that something was.
         CHECK(ec.message() != make_error_code(errc::start_failed).message());
     }
-    CHECK(inventory::take() == before);
+    CHECK(inventory::take_expecting(before) == before);
     CHECK(test::childless());
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("shared memory that the system refuses is an error that says so")
         made = device();
         test::run_out(io);
     }
-    CHECK(inventory::take() == before);
+    CHECK(inventory::take_expecting(before) == before);
 }
 
 TEST_CASE("without descriptors a device is not made, says why, and leaves nothing behind" * unless_checked)
@@ -254,7 +254,7 @@ TEST_CASE("without descriptors a device is not made, says why, and leaves nothin
                 }
                 test::run_out(io);
             }
-            CHECK(inventory::take() == before);
+            CHECK(inventory::take_expecting(before) == before);
             CHECK(test::childless());
         }
         CHECK(spare > 5);

@@ -1,5 +1,7 @@
 #include "plugin.hpp"
 
+#include <coaccel/device/seq.hpp>
+
 using namespace coaccel;
 using test::isolated_fixture;
 using test::on_each_device;
@@ -93,6 +95,17 @@ TEST_CASE("a function that is not there is named, and the device goes on")
         CHECK(ec == errc::function_missing);
         CHECK(says(ec, "scale_ad"));
         CHECK_FALSE(d.run(plugin::call("nothing")));
+    });
+}
+
+TEST_CASE("a sequence with a call that cannot be made is refused whole")
+{
+    on_each_device([](isolated_fixture& d) {
+        auto y = d.upload(test::numbers(4));
+        const memory::fill<float> first{.dst = y, .value = 9};
+        CHECK(d.exec(seq(first, plugin::call("scale_ad"))).error() == errc::function_missing);
+        CHECK(d.exec(seq(first, plugin::call("nothing", 1))).error() == errc::argument_mismatch);
+        CHECK(d.download(y.ref()) == test::numbers(4));
     });
 }
 

@@ -95,6 +95,13 @@ TEST_CASE("calls are ops like others: in a sequence, in the order of their buffe
     });
 }
 
+TEST_CASE("what a function prints in a worker gets to the log")
+{
+    isolated_fixture d(test::with_plugin(isolation::worker));
+    CHECK_FALSE(d.run(plugin::call("say", 4711)));
+    test::run_until(d.io, [] { return test::worker_log::has("a word from the plug-in: 4711"); });
+}
+
 TEST_CASE("a function that takes its worker down is survived")
 {
     auto o = test::with_plugin(isolation::worker);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -50,6 +51,11 @@ void tell_backend(stream s, std::span<std::uint8_t> name, std::span<std::int32_t
 
 void nothing(stream) noexcept {}
 
+void say(stream, int number)
+{
+    std::printf("a word from the plug-in: %d\n", number);
+}
+
 void fail(stream, int code)
 {
     throw std::runtime_error("failed with " + std::to_string(code));
@@ -76,6 +82,7 @@ COACCEL_PLUGIN_FUNCTION(tell_values)
 COACCEL_PLUGIN_FUNCTION(flip_sign)
 COACCEL_PLUGIN_FUNCTION(tell_backend)
 COACCEL_PLUGIN_FUNCTION(nothing)
+COACCEL_PLUGIN_FUNCTION(say)
 COACCEL_PLUGIN_FUNCTION(fail)
 COACCEL_PLUGIN_FUNCTION(fail_oddly)
 COACCEL_PLUGIN_FUNCTION(fail_at_length)
