@@ -189,7 +189,9 @@ TEST_CASE("after a detach there is nothing new, and what is held stays good")
         CHECK(f.fake.calls("cuMemHostUnregister") == unregistered + (alive ? 3 : 0));
         CHECK(f.pool->reserved() == 4 * mib);
         CHECK(f.pool->try_allocate(1).error() == errc::context_lost);
-        const int calls = f.fake.calls();
+        // A helper may be on its way to its first call still.
+        const auto calls_of_pool = [&] { return f.fake.calls() - f.fake.calls("cuCtxSetCurrent"); };
+        const int calls = calls_of_pool();
         const int before = f.told.count();
         std::memset(held, 1, 100);
         CHECK(held[99] == 1);
@@ -199,7 +201,7 @@ TEST_CASE("after a detach there is nothing new, and what is held stays good")
         CHECK(f.pool->reserved() == 0);
         f.pool->trim();
         f.pool->detach(true);
-        CHECK(f.fake.calls() == calls);
+        CHECK(calls_of_pool() == calls);
         CHECK(f.told.count() == before);
     }
 }
