@@ -1,5 +1,6 @@
 #include "input.hpp"
 #include "seeds.hpp"
+#include "support/op_frames.hpp"
 #include "worker/remote_request.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -12,6 +13,8 @@ namespace fuzz {
 
 using namespace coaccel;
 using namespace coaccel::worker;
+using test::plain;
+using test::submission;
 
 namespace {
 
@@ -25,41 +28,12 @@ bytes copy_of(const encoder& out)
 
 op_frame allocation(dtype type = dtype::f32)
 {
-    op_frame f;
-    f.what = op_kind::allocate;
-    f.count = elements;
-    f.type = type;
-    return f;
+    return test::allocation(elements, type);
 }
 
 op_frame transfer(op_kind what, const any_ref& ref, std::uint64_t offset = 256)
 {
-    op_frame f;
-    f.what = what;
-    f.ref = ref;
-    f.type = ref.type;
-    f.offset = offset;
-    f.count = ref.size;
-    return f;
-}
-
-template <class Op>
-op_frame plain(const Op& op)
-{
-    op_frame f;
-    f.id = info_of<Op>().id;
-    f.reply_size = info_of<Op>().reply_size;
-    f.data = std::as_bytes(std::span(&op, 1));
-    return f;
-}
-
-bytes submission(const std::vector<op_frame>& ops, play p = play::none)
-{
-    encoder out;
-    put_submit_head(out, 77, {}, p, static_cast<std::uint8_t>(ops.size()));
-    for (const op_frame& op : ops)
-        put_op(out, op);
-    return copy_of(out);
+    return test::transfer(what, ref, offset, ref.size);
 }
 
 template <class Op>

@@ -3,6 +3,7 @@
 #include "host/factory.hpp"
 #include "jit/registry.hpp"
 #include "support/context_driver.hpp"
+#include "support/op_frames.hpp"
 
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/jit_occupancy.hpp>
@@ -18,6 +19,8 @@ namespace {
 
 using namespace coaccel;
 using namespace coaccel::worker;
+using test::plain;
+using test::transfer;
 
 class host_world final : public test::context_world {
 public:
@@ -38,36 +41,6 @@ public:
 any_ref made_by(std::uint32_t op, std::uint64_t size, dtype type = dtype::f32)
 {
     return {.device = made_here, .slot = op, .size = size, .type = type};
-}
-
-op_frame allocate(std::uint64_t count, dtype type = dtype::f32)
-{
-    op_frame f;
-    f.what = op_kind::allocate;
-    f.count = count;
-    f.type = type;
-    return f;
-}
-
-template <class Op>
-op_frame plain(const Op& op)
-{
-    op_frame f;
-    f.id = info_of<Op>().id;
-    f.reply_size = info_of<Op>().reply_size;
-    f.data = std::as_bytes(std::span(&op, 1));
-    return f;
-}
-
-op_frame transfer(op_kind what, const any_ref& ref, std::uint64_t offset, std::uint64_t count)
-{
-    op_frame f;
-    f.what = what;
-    f.ref = ref;
-    f.type = ref.type;
-    f.offset = offset;
-    f.count = count;
-    return f;
 }
 
 template <class T>
@@ -154,7 +127,7 @@ TEST_CASE("a request makes a buffer, uses it and tells what it made")
     fixture f;
     f.memory.elements[3] = 7;
     const memory::fill<float> fill{ref<float>::from_raw(made_by(0, 8)).subspan(2, 4), 2.5f};
-    REQUIRE_FALSE(f.run({allocate(8), transfer(op_kind::write, made_by(0, 8), 0, 8), plain(fill),
+    REQUIRE_FALSE(f.run({test::allocation(8), transfer(op_kind::write, made_by(0, 8), 0, 8), plain(fill),
                          transfer(op_kind::read, made_by(0, 8), 128, 8)}));
     const float* got = f.memory.elements + 32;
     CHECK(std::vector<float>(got, got + 8) == std::vector<float>{0, 0, 2.5f, 2.5f, 2.5f, 2.5f, 0, 0});
@@ -175,7 +148,7 @@ TEST_CASE("a request that fails tells only what it allocated")
 {
     fixture f;
     const memory::fill<float> fill{ref<float>::from_raw(made_by(0, 9)), 1};
-    CHECK(f.run({allocate(8), plain(fill)}) == errc::out_of_bounds);
+    CHECK(f.run({test::allocation(8), plain(fill)}) == errc::out_of_bounds);
     const auto replies = f.replies(false);
     decoder in(replies);
     any_ref made;
@@ -199,7 +172,7 @@ TEST_CASE("replies are the bytes of the op's reply")
 TEST_CASE("a request is used again without a trace of the last one")
 {
     fixture f;
-    REQUIRE_FALSE(f.run({allocate(8), allocate(4), allocate(2)}));
+    REQUIRE_FALSE(f.run({test::allocation(8), test::allocation(4), test::allocation(2)}));
     const memory::fill<float> fill{ref<float>::from_raw(f.request.made(0)), 1};
     REQUIRE_FALSE(f.run({plain(fill)}));
     CHECK(f.request.ops.size() == 1);
@@ -214,14 +187,14 @@ TEST_CASE("what was made here is an earlier allocation of the same request, or n
         return memory::fill<float>{ref<float>::from_raw(made_by(slot, 8)), 1};
     };
     const auto first = fill_of(0), itself = fill_of(1), far = fill_of(0xffffffff), later = fill_of(2);
-    CHECK_FALSE(f.load({allocate(8), plain(first)}));
-    CHECK(f.load({allocate(8), plain(itself)}) == errc::worker_corrupted);
-    CHECK(f.load({allocate(8), plain(far)}) == errc::worker_corrupted);
-    CHECK(f.load({allocate(8), plain(later), allocate(8)}) == errc::worker_corrupted);
-    CHECK(f.load({allocate(8), plain(first), plain(itself)}) == errc::worker_corrupted);
+    CHECK_FALSE(f.load({test::allocation(8), plain(first)}));
+    CHECK(f.load({test::allocation(8), plain(itself)}) == errc::worker_corrupted);
+    CHECK(f.load({test::allocation(8), plain(far)}) == errc::worker_corrupted);
+    CHECK(f.load({test::allocation(8), plain(later), test::allocation(8)}) == errc::worker_corrupted);
+    CHECK(f.load({test::allocation(8), plain(first), plain(itself)}) == errc::worker_corrupted);
     CHECK(f.load({plain(first)}) == errc::worker_corrupted);
     CHECK(f.load({transfer(op_kind::read, made_by(0, 8), 0, 8)}) == errc::worker_corrupted);
-    CHECK(f.load({allocate(8), transfer(op_kind::read, made_by(1, 8), 0, 8)}) == errc::worker_corrupted);
+    CHECK(f.load({test::allocation(8), transfer(op_kind::read, made_by(1, 8), 0, 8)}) == errc::worker_corrupted);
 }
 
 TEST_CASE("ops that nobody knows are unsupported, those of another size or reply make no sense")
@@ -249,16 +222,16 @@ TEST_CASE("ops that carry addresses are refused, whatever they are")
     float memory[4] = {};
     const auto made = ref<float>::from_raw(made_by(0, 4));
     const auto append = [](void*, const void*, std::size_t) noexcept {};
-    CHECK(f.load({allocate(4), plain(detail::write_op<float>{made, memory, 4})}) == errc::worker_corrupted);
-    CHECK(f.load({allocate(4), plain(detail::read_op<float>{made, memory, 4})}) == errc::worker_corrupted);
-    CHECK(f.load({allocate(4), plain(detail::collect_op<float>{made, {nullptr, append, nullptr}})}) ==
+    CHECK(f.load({test::allocation(4), plain(detail::write_op<float>{made, memory, 4})}) == errc::worker_corrupted);
+    CHECK(f.load({test::allocation(4), plain(detail::read_op<float>{made, memory, 4})}) == errc::worker_corrupted);
+    CHECK(f.load({test::allocation(4), plain(detail::collect_op<float>{made, {nullptr, append, nullptr}})}) ==
           errc::worker_corrupted);
 }
 
 TEST_CASE("refs of no element type are nonsense, other wrong refs are the context's to refuse")
 {
     fixture f;
-    REQUIRE_FALSE(f.run({allocate(8)}));
+    REQUIRE_FALSE(f.run({test::allocation(8)}));
     const any_ref good = f.request.made(0);
     const auto outcome = [&](auto change) {
         any_ref r = good;
@@ -285,7 +258,7 @@ TEST_CASE("transfers stay within the staging area and on their alignment")
     constexpr std::uint64_t huge = ~std::uint64_t(0);
     for (const auto what : {op_kind::write, op_kind::read}) {
         const auto load = [&](std::uint64_t offset, std::uint64_t count, dtype type) {
-            return f.load({allocate(8, type), transfer(what, made_by(0, count, type), offset, count)});
+            return f.load({test::allocation(8, type), transfer(what, made_by(0, count, type), offset, count)});
         };
         CHECK_FALSE(load(0, 1024, dtype::f32));
         CHECK_FALSE(load(bytes - 4, 1, dtype::f32));
@@ -310,9 +283,9 @@ TEST_CASE("transfers stay within the staging area and on their alignment")
 TEST_CASE("an allocation that cannot be is refused by the context")
 {
     fixture f;
-    CHECK(f.run({allocate(0)}) == errc::invalid_argument);
-    CHECK(f.run({allocate(~std::uint64_t(0), dtype::c128)}) == errc::size_overflow);
-    CHECK(f.run({allocate(std::uint64_t(1) << 50)}) == errc::out_of_memory);
+    CHECK(f.run({test::allocation(0)}) == errc::invalid_argument);
+    CHECK(f.run({test::allocation(~std::uint64_t(0), dtype::c128)}) == errc::size_overflow);
+    CHECK(f.run({test::allocation(std::uint64_t(1) << 50)}) == errc::out_of_memory);
     CHECK(f.driver.context->live_buffers() == 0);
 }
 
@@ -328,7 +301,7 @@ TEST_CASE("a launch is known by the image that the worker has, and keeps it")
     CHECK(head.count == 3);
     CHECK_FALSE(f.request.ops[0].info->check(f.request.ops[0].op));
     const auto users = image.use_count();
-    REQUIRE_FALSE(f.load({allocate(1)}));
+    REQUIRE_FALSE(f.load({test::allocation(1)}));
     CHECK(image.use_count() == users - 1);
     // There is nothing to run it with here.
     const auto shape = f.head().shape;

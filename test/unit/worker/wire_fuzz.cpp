@@ -1,6 +1,7 @@
 #include "buffer_ref.hpp"
 #include "host/factory.hpp"
 #include "mutator.hpp"
+#include "support/op_frames.hpp"
 #include "worker/server.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -20,12 +21,15 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::worker;
 using namespace std::chrono_literals;
+using test::allocation;
 using test::buffer_ref;
 using test::bytes;
 using test::context_driver;
 using test::fuzz_time;
 using test::generator;
 using test::mutated;
+using test::plain;
+using test::submission;
 using clock_type = std::chrono::steady_clock;
 
 /// Between pages that nobody may touch. For the life of the program, because a context that hangs may use it longer
@@ -43,43 +47,9 @@ std::span<std::byte> guarded_staging()
     return {base, size};
 }
 
-op_frame allocation(std::uint64_t count)
-{
-    op_frame f;
-    f.what = op_kind::allocate;
-    f.count = count;
-    f.type = dtype::f32;
-    return f;
-}
-
 op_frame transfer(op_kind what, const any_ref& ref)
 {
-    op_frame f;
-    f.what = what;
-    f.ref = ref;
-    f.type = ref.type;
-    f.offset = 256;
-    f.count = ref.size;
-    return f;
-}
-
-template <class Op>
-op_frame plain(const Op& op)
-{
-    op_frame f;
-    f.id = info_of<Op>().id;
-    f.reply_size = info_of<Op>().reply_size;
-    f.data = std::as_bytes(std::span(&op, 1));
-    return f;
-}
-
-bytes submission(const std::vector<op_frame>& ops)
-{
-    encoder out;
-    put_submit_head(out, 77, {}, play::none, static_cast<std::uint8_t>(ops.size()));
-    for (const op_frame& op : ops)
-        put_op(out, op);
-    return {out.record().begin(), out.record().end()};
+    return test::transfer(what, ref, 256, ref.size);
 }
 
 constexpr std::uint64_t kernel_number = 5;
