@@ -123,8 +123,7 @@ int run(plan& what, int seconds, std::uint32_t seed)
             io, trouble(what, *seats[i], counts, stop, seed + static_cast<std::uint32_t>(i)), asio::use_future));
     auto line = asio::co_spawn(io, progress_line(counts, stop), asio::use_future);
 
-    // Time is what was asked for, and no event.
-    std::this_thread::sleep_for(std::chrono::seconds(seconds));
+    asio::steady_timer(io, std::chrono::seconds(seconds)).async_wait(asio::use_future).get();
     stop = true;
     std::uint64_t hung = unended(troubles, steady_clock::now() + grace);
     line.get();
