@@ -1,5 +1,4 @@
 #include "worker/fork_guard.hpp"
-#include "worker/printable.hpp"
 #include "worker/remote_context.hpp"
 
 #include <algorithm>
@@ -140,7 +139,7 @@ bool remote_context::on_reply(std::span<const std::byte> record)
     error_code why;
     if (!in.get_error(why) || !in.at_end() || !why)
         return false;
-    link_->log("lost its context: " + printable(why.message()));
+    link_->log("lost its context: " + why.message());
     why_ = why;
     condemn(errc::context_lost);
     return true;
