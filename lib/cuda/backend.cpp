@@ -70,6 +70,7 @@ error_code backend::set_up()
         return ec;
     hardware_.name = text.data();
     hardware_.ordinal = options_.ordinal;
+    hardware_.driver_version = api_.version;
     auto major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     auto minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     auto multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

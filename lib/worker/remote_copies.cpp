@@ -182,12 +182,14 @@ void remote_context::go_on_with_all()
 void remote_context::send_image(std::uint64_t kernel)
 {
     const auto image = jit::find_image(kernel);
-    if (!image || image->code.empty() || !images_.insert(image->id).second)
+    if (!image || !images_.insert(image->id).second)
         return;
     if (images_.size() > 2 * images_kept_ + 64)
         forget_images();
     const auto code = std::as_bytes(std::span(image->code));
-    for (std::size_t at = 0; at < code.size(); at += image_part) {
+    std::size_t at = 0;
+    // At least once: a kernel of the CPU has no code, and its occupancy can be asked for all the same.
+    do {
         image_frame f;
         f.id = image->id;
         f.name = image->name;
@@ -198,7 +200,8 @@ void remote_context::send_image(std::uint64_t kernel)
         out_.clear();
         put_image(out_, f);
         post(out_.record());
-    }
+        at += f.part.size();
+    } while (at < code.size());
 }
 
 /// Nobody says when a kernel goes, so the numbers are gone through whenever there are many new ones.

@@ -152,21 +152,21 @@ bool get_image(decoder& in, image_frame& frame)
     if (!in.get(frame.id) || !in.get_text(frame.name) || !in.get_text(frame.symbol) || !in.get(frame.total) ||
         !in.get(frame.offset) || !in.get(size) || !in.get_bytes(size, frame.part))
         return false;
-    return in.at_end() && frame.total > 0 && frame.total <= largest_image && frame.offset <= frame.total &&
+    return in.at_end() && frame.total <= largest_image && frame.offset <= frame.total &&
            size <= frame.total - frame.offset;
 }
 
 void put_hardware(encoder& out, const hardware_info& info)
 {
     out.put_text(info.name);
-    for (const int n : {info.ordinal, info.compute_capability, info.multiprocessors})
+    for (const int n : {info.ordinal, info.compute_capability, info.multiprocessors, info.driver_version})
         out.put(static_cast<std::int32_t>(n));
 }
 
 bool get_hardware(decoder& in, hardware_info& info)
 {
     if (!in.get_text(info.name) || !in.get(info.ordinal) || !in.get(info.compute_capability) ||
-        !in.get(info.multiprocessors))
+        !in.get(info.multiprocessors) || !in.get(info.driver_version))
         return false;
     info.name = printable(info.name);
     return true;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 // Real faults in worker processes, which this process and its other devices survive.
@@ -27,7 +28,8 @@ device_options isolated_options(int standby = 0)
     o.isolation = isolation::worker;
     o.standby = standby;
     o.restart.max_restarts = 10'000;
-    o.restart.initial_backoff = 1ms;
+    // Many faults in a short time are the point here.
+    o.restart.initial_backoff = 0ms;
     o.worker.log = [](std::string_view) {};
     return o;
 }
@@ -210,16 +212,17 @@ TEST_CASE("a GPU is used from a worker process as from this one")
 TEST_CASE("a fault costs what was outstanding, once, and disturbs no other device")
 {
     world w;
-    const auto other = w.make(isolated_options());
-    bystander by(w.io, other);
+    // One in a process of its own, one in this.
+    bystander by(w.io, w.make(isolated_options()));
+    bystander here(w.io, w.make(test::gpu_options()));
     for (const int standby : {0, 1}) {
         const auto gpu = w.make(isolated_options(standby));
         const auto spin = test::compile(w.io, gpu, fault_kernels, "spin");
         const auto touch = test::compile(w.io, gpu, fault_kernels, "touch");
-        for (const char* fault : {"illegal_address", "trap", "misaligned"}) {
+        for (const std::string fault : {"illegal_address", "trap", "misaligned"}) {
             CAPTURE(standby);
             CAPTURE(fault);
-            const auto kernel = test::compile(w.io, gpu, fault_kernels, fault);
+            const auto kernel = test::compile(w.io, gpu, fault_kernels, fault.c_str());
             auto x = await(w.io, gpu.async_alloc<float>(1024, init::zero)).value();
             const std::vector<float> host(1024, 1.0f);
             std::vector<float> back(1024);
@@ -254,13 +257,26 @@ TEST_CASE("a fault costs what was outstanding, once, and disturbs no other devic
             CHECK(await(w.io, gpu.async_download(y)).value() == std::vector<float>(256, 1.0f));
             CHECK(before.all() + culprit.all() + behind.all() == 45);
             by.check();
+            here.check();
         }
     }
 }
 
-TEST_CASE("a hundred faults in a row leave no GPU memory behind")
+/// Waits until the GPU has as much free memory as before, give or take what its driver keeps for itself.
+void expect_memory_back(world& w, const device& observer, std::uint64_t level)
 {
     constexpr std::uint64_t tolerance = std::uint64_t(300) << 20;
+    // The driver takes a while to tidy up after a process.
+    const auto end = clock_type::now() + 5s;
+    auto now = w.free_memory(observer);
+    while (now + tolerance < level && clock_type::now() < end)
+        now = w.free_memory(observer);
+    MESSAGE("free: " << (level >> 20) << " MiB before, " << (now >> 20) << " MiB after");
+    CHECK(now + tolerance >= level);
+}
+
+TEST_CASE("a hundred faults in a row leave no GPU memory behind")
+{
     world w;
     const auto other = w.make(isolated_options());
     bystander by(w.io, other);
@@ -291,13 +307,82 @@ TEST_CASE("a hundred faults in a row leave no GPU memory behind")
         by.check();
         REQUIRE(await(w.io, gpu.async_shutdown()));
     }
-    // The driver takes a while to tidy up after a process.
-    const auto end = clock_type::now() + 5s;
-    auto now = w.free_memory(other);
-    while (now + tolerance < level && clock_type::now() < end)
-        now = w.free_memory(other);
-    MESSAGE("free: " << (level >> 20) << " MiB before, " << (now >> 20) << " MiB after");
-    CHECK(now + tolerance >= level);
+    expect_memory_back(w, other, level);
+    by.check();
+}
+
+/// A device whose worker dies as soon as it is of use.
+class mortal {
+public:
+    explicit mortal(const device& gpu) : gpu_(gpu) {}
+
+    void die(int times)
+    {
+        left_ = times;
+        next();
+    }
+    int left() const { return left_; }
+
+private:
+    void next()
+    {
+        gpu_.async_alloc<float>(std::size_t(1) << 20, [this](error_code ec, buffer<float> made) {
+            if (ec) {
+                CHECK_MESSAGE(is_context_lost(ec), ec.message());
+                return next();
+            }
+            // It goes with its worker.
+            kept_ = std::move(made);
+            kill();
+        });
+    }
+
+    void kill()
+    {
+        gpu_.async_stats([this](error_code ec, const device_stats& stats) {
+            if (!ec && ::kill(stats.hardware.process, SIGKILL) == 0)
+                --left_;
+            if (left_ > 0)
+                next();
+        });
+    }
+
+    device gpu_;
+    buffer<float> kept_;
+    int left_ = 0;
+};
+
+TEST_CASE("a thousand dead workers leave no GPU memory behind")
+{
+    constexpr int at_once = 10;
+    constexpr int each = 100;
+    world w;
+    const auto other = w.make(isolated_options());
+    bystander by(w.io, other);
+    const auto level = w.free_memory(other);
+    const auto began = clock_type::now();
+    {
+        std::vector<device> gpus;
+        std::vector<std::unique_ptr<mortal>> all;
+        for (int i = 0; i < at_once; ++i) {
+            gpus.push_back(w.make(isolated_options()));
+            all.push_back(std::make_unique<mortal>(gpus.back()));
+            all.back()->die(each);
+        }
+        for (int left = each - 1; left >= 0; --left)
+            for (const auto& m : all)
+                test::run_until(w.io, [&] { return m->left() <= left; });
+        for (const auto& gpu : gpus) {
+            w.recover(gpu);
+            CHECK(gpu.status().generation == each + 1);
+            w.expect_copies(gpu);
+        }
+        by.check();
+        for (const auto& gpu : gpus)
+            REQUIRE(await(w.io, gpu.async_shutdown()));
+    }
+    MESSAGE(at_once * each << " restarts in " << milliseconds(clock_type::now() - began) / 1000 << " s");
+    expect_memory_back(w, other, level);
     by.check();
 }
 

@@ -1,5 +1,7 @@
 #include "gpu.hpp"
 
+#include <cuda.h>
+#include <dlfcn.h>
 #include <numeric>
 
 namespace {
@@ -149,6 +151,37 @@ TEST_CASE("several devices work at once, on one GPU")
     buffers.clear();
     devices.clear();
     test::run_out(io);
+}
+
+// As a function does that calls cudaSetDevice.
+struct change_context {
+    decltype(&::cuCtxSetCurrent) set;
+
+    void operator()(native_stream, std::span<float>) const { CHECK(set(nullptr) == CUDA_SUCCESS); }
+};
+
+TEST_CASE("a user's function may leave another context current")
+{
+    gpu_fixture f;
+    void* driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+    REQUIRE(driver);
+    const change_context careless{reinterpret_cast<decltype(&::cuCtxSetCurrent)>(::dlsym(driver, "cuCtxSetCurrent"))};
+    REQUIRE(bool(careless.set));
+    const auto x = f.alloc<float>(16);
+    int ended = 0;
+    for (int i = 0; i < 10; ++i) {
+        f.gpu.async_submit(inout(x), careless, [&](error_code ec) {
+            CHECK_FALSE(ec);
+            ++ended;
+        });
+        f.gpu.async_exec(memory::fill<float>{.dst = x, .value = 3}, [&](error_code ec) {
+            CHECK_FALSE(ec);
+            ++ended;
+        });
+    }
+    test::run_until(f.io, [&] { return ended == 20; });
+    CHECK(await(f.io, f.gpu.async_download(x)).value() == std::vector<float>(16, 3.0f));
+    ::dlclose(driver);
 }
 
 TEST_SUITE_END();

@@ -52,6 +52,8 @@ struct hardware_info {
     /// Major times ten plus minor; zero where there is no such thing.
     int compute_capability = 0;
     int multiprocessors = 0;
+    /// The newest CUDA the driver is for: 1000 times the major version plus 10 times the minor one. Zero: no driver.
+    int driver_version = 0;
     /// The worker process it is used from; zero: this process.
     int process = 0;
 };

@@ -34,6 +34,8 @@ std::vector<std::string> values_of(const std::vector<std::string>& options,
     return values;
 }
 
+constexpr int first_with_cache = 12090;
+
 result<std::string> choose_architecture(int wanted, const std::vector<int>& supported)
 {
     const auto name = [](const char* prefix, int a) { return prefix + std::to_string(a); };
@@ -56,14 +58,14 @@ result<std::string> choose_architecture(int wanted, const std::vector<int>& supp
 } // namespace
 
 result<compile_plan> plan_compilation(const jit::compile_options& options, int architecture,
-                                      const std::vector<int>& supported, const std::string& nvrtc_path)
+                                      const compiler_facts& nvrtc)
 {
     compile_plan plan;
     const auto& given = options.options();
     const auto given_architecture = values_of(given, {"--gpu-architecture", "-arch"});
     std::string chosen;
     if (given_architecture.empty()) {
-        BOOST_OUTCOME_TRY(chosen, choose_architecture(architecture, supported));
+        BOOST_OUTCOME_TRY(chosen, choose_architecture(architecture, nvrtc.architectures));
         plan.options.push_back("--gpu-architecture=" + chosen);
     } else {
         chosen = given_architecture.back();
@@ -71,6 +73,10 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
     plan.kind = chosen.starts_with("sm_") ? code_kind::cubin : code_kind::ptx;
     if (values_of(given, {"--std", "-std"}).empty())
         plan.options.emplace_back("--std=c++17");
+    // A cache of its own would be a second one, and one it initialises the driver for: in a process whose devices are
+    // all isolated nobody else does.
+    if (nvrtc.version >= first_with_cache)
+        plan.options.emplace_back("--no-cache");
     plan.options.insert(plan.options.end(), given.begin(), given.end());
 
     plan.folders = options.include_folders();
@@ -81,7 +87,7 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
     // NVRTC looks into the folder of the source, which is that of the process.
     plan.folders.emplace_back(".");
 
-    auto toolkit = find_toolkit_headers(nvrtc_path);
+    auto toolkit = find_toolkit_headers(nvrtc.path);
     // Their version stands for the toolkit's own files, of which there are many.
     std::erase_if(plan.folders, [&](const std::string& folder) {
         return std::ranges::any_of(toolkit.folders, [&](const std::string& t) {

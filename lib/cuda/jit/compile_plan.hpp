@@ -19,11 +19,19 @@ struct compile_plan {
     code_kind kind = code_kind::cubin;
 };
 
-/// `supported` are NVRTC's architectures. An architecture it does not know becomes PTX for the newest one below.
+/// What there is to know of an NVRTC before it is used.
+struct compiler_facts {
+    std::string path;
+    /// 1000 times the major version plus 10 times the minor one.
+    int version = 0;
+    std::vector<int> architectures;
+};
+
+/// An architecture NVRTC does not know becomes PTX for the newest one below.
 ///
 /// Errors: errc::invalid_argument for an architecture older than all of them.
 result<compile_plan> plan_compilation(const jit::compile_options& options, int architecture,
-                                      const std::vector<int>& supported, const std::string& nvrtc_path);
+                                      const compiler_facts& nvrtc);
 
 /// Everything the compiled code depends on; none when that cannot be told.
 std::optional<std::string> make_key(const std::string& source, const jit::compile_options& options,

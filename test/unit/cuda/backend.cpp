@@ -67,6 +67,7 @@ TEST_CASE("it says which GPU it is on")
     CHECK(hardware.ordinal == 1);
     CHECK(hardware.compute_capability == 90);
     CHECK(hardware.multiprocessors == 132);
+    CHECK(hardware.driver_version == driver.api().version);
     CHECK(cuda_backend::creation_blocks(o));
 }
 

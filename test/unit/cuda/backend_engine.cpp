@@ -14,6 +14,13 @@ cuda_world& as_cuda(context_world& w)
     return static_cast<cuda_world&>(w);
 }
 
+// What cudaSetDevice and the like do in a user's function.
+struct change_context {
+    const cuda::driver_api* api;
+
+    void operator()(native_stream, std::span<float>) const { CHECK(api->cuCtxSetCurrent(nullptr) == CUDA_SUCCESS); }
+};
+
 } // namespace
 
 std::vector<test::context_setting> test::contexts_under_test()
@@ -55,6 +62,23 @@ TEST_CASE("an op that never ends condemns its context when the timeout is set")
         // Such a context is left alone with everything in it, also the thread that strategy sync has in the driver.
         never.open();
         CHECK(driver.violations().empty());
+    });
+}
+
+TEST_CASE("a user's function may leave another context current")
+{
+    for_each_context([](context_world& w) {
+        context_driver d(w);
+        const auto x = d.floats(4);
+        manual<detail::submit_request<change_context, inout<float>>> careless(change_context{&as_cuda(w).driver.api()},
+                                                                              std::tuple(inout<float>(x)));
+        exec<memory::fill<float>> behind(memory::fill<float>{x, 1.0f}, exec_options{});
+        d.submit(careless);
+        d.submit(behind);
+        d.run_until([&] { return d.has_ended(careless) && d.has_ended(behind); });
+        CHECK_FALSE(d.outcome(careless));
+        CHECK_FALSE(d.outcome(behind));
+        CHECK(d.losses == 0);
     });
 }
 

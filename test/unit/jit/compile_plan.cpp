@@ -10,7 +10,7 @@ namespace {
 using namespace coaccel;
 using options = jit::compile_options;
 
-const std::vector<int> supported = {80, 90, 75, 100};
+const cuda::compiler_facts nvrtc = {"/none/lib/libnvrtc.so", 12080, {80, 90, 75, 100}};
 
 bool has(const cuda::compile_plan& plan, const std::string& option)
 {
@@ -19,7 +19,7 @@ bool has(const cuda::compile_plan& plan, const std::string& option)
 
 cuda::compile_plan plan_for(const options& o, int architecture = 90)
 {
-    auto made = cuda::plan_compilation(o, architecture, supported, "/none/lib/libnvrtc.so");
+    auto made = cuda::plan_compilation(o, architecture, nvrtc);
     REQUIRE(made.has_value());
     return std::move(made).value();
 }
@@ -43,6 +43,14 @@ struct ingredients {
 
 TEST_SUITE_BEGIN("cuda::compile_plan");
 
+TEST_CASE("an NVRTC that keeps a cache is told not to")
+{
+    auto newer = nvrtc;
+    CHECK_FALSE(has(cuda::plan_compilation(options("f"), 90, newer).value(), "--no-cache"));
+    newer.version = 12090;
+    CHECK(has(cuda::plan_compilation(options("f"), 90, newer).value(), "--no-cache"));
+}
+
 TEST_CASE("a known architecture is compiled for, others become PTX for one below")
 {
     const struct {
@@ -62,7 +70,7 @@ TEST_CASE("a known architecture is compiled for, others become PTX for one below
         CHECK(has(plan, r.option));
         CHECK(plan.kind == r.kind);
     }
-    CHECK(cuda::plan_compilation(options("f"), 70, supported, "").error() == errc::invalid_argument);
+    CHECK(cuda::plan_compilation(options("f"), 70, nvrtc).error() == errc::invalid_argument);
 }
 
 TEST_CASE("options of the caller's come before ours are added")

@@ -297,7 +297,9 @@ TEST_CASE("parts of an image stay within it, and images within reason")
     constexpr std::uint64_t huge = ~std::uint64_t(0);
     CHECK(image_taken(128, 0, data));
     CHECK(image_taken(most, most - 128, data));
-    CHECK_FALSE(image_taken(0, 0, {}));
+    CHECK(image_taken(0, 0, {}));
+    CHECK_FALSE(image_taken(0, 0, data));
+    CHECK_FALSE(image_taken(0, 1, {}));
     CHECK_FALSE(image_taken(most + 1, 0, data));
     CHECK_FALSE(image_taken(127, 0, data));
     CHECK_FALSE(image_taken(200, 100, data));
@@ -308,7 +310,8 @@ TEST_CASE("parts of an image stay within it, and images within reason")
 
 TEST_CASE("what is told of the hardware comes back")
 {
-    const hardware_info info{.name = "a GPU", .ordinal = 3, .compute_capability = 90, .multiprocessors = 132};
+    const hardware_info info{
+        .name = "a GPU", .ordinal = 3, .compute_capability = 90, .multiprocessors = 132, .driver_version = 13000};
     encoder out;
     put_hardware(out, info);
     const bytes record(out.record().begin(), out.record().end());
@@ -320,6 +323,7 @@ TEST_CASE("what is told of the hardware comes back")
     CHECK(got.ordinal == 3);
     CHECK(got.compute_capability == 90);
     CHECK(got.multiprocessors == 132);
+    CHECK(got.driver_version == 13000);
     check_truncations(record, [](const bytes& r) {
         decoder again(r);
         hardware_info h;
