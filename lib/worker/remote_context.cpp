@@ -40,12 +40,19 @@ bool is_allocation(const bound_op& op) noexcept
     return op.info->id == info_of<detail::allocate_op>().id;
 }
 
+/// Of the worker's options and the context's, the one that asks for less holds.
+detail::completion_rule rule_for(context_options options, const remote_setup& setup) noexcept
+{
+    options.spin_budget = std::min(options.spin_budget, setup.spin);
+    return detail::completion_rule(options);
+}
+
 } // namespace
 
 remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<bell_watch> watch,
                                detail::context_events& events, const context_options& options, remote_setup setup)
     : link_(std::move(link)), watch_(std::move(watch)), events_(events), setup_(std::move(setup)),
-      polled_(options.completion == completion::polled), crew_(setup_.copy_threads)
+      rule_(rule_for(options, setup_)), crew_(setup_.copy_threads)
 {
     link_->listen(wake_up());
     setup_.memory->listen(wake_up());

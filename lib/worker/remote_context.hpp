@@ -6,6 +6,7 @@
 #include "worker/copy_crew.hpp"
 #include "worker/fork_guard.hpp"
 #include "worker/host_transfer.hpp"
+#include "worker/reply_forecast.hpp"
 #include "worker/staging.hpp"
 #include "worker/worker_link.hpp"
 
@@ -134,6 +135,8 @@ private:
     bool take_results(decoder& in, detail::request& r, std::size_t ops, bool succeeded);
     void deliver(const flight& f);
 
+    bool keep_looking(detail::clock::time_point now, const detail::completion_rule::decision& next) noexcept;
+
     void condemn(errc why) noexcept;
     detail::next_turn die();
     void take_all(const std::function<void(detail::request&)>& function);
@@ -145,7 +148,8 @@ private:
     std::shared_ptr<bell_watch> watch_;
     detail::context_events& events_;
     remote_setup setup_;
-    bool polled_ = false;
+    detail::completion_rule rule_;
+    reply_forecast forecast_;
 
     encoder out_;
     std::vector<std::byte> record_;
@@ -162,7 +166,12 @@ private:
     boost::unordered_flat_set<std::uint64_t> images_;
     std::size_t images_kept_ = 0;
     std::size_t live_buffers_ = 0;
+    /// Nothing can have come unnoticed.
+    bool looking_ = true;
+    /// As the device last said.
+    detail::clock::time_point now_{};
     detail::clock::time_point last_moved_{};
+    detail::clock::time_point looking_since_{};
     bool dying_ = false;
     bool rogue_ = false;
     bool dead_ = false;

@@ -30,8 +30,10 @@ std::uint64_t remote_context::enlist(flight f)
     f.serial = flights_[at].serial + 1;
     f.under_way = true;
     flights_[at] = f;
-    ++in_flight_;
-    return std::uint64_t(f.serial) << 32 | at;
+    const std::uint64_t id = std::uint64_t(f.serial) << 32 | at;
+    if (in_flight_++ == 0 && f.who)
+        forecast_.sent(id, *f.who);
+    return id;
 }
 
 void remote_context::delist(std::uint64_t id)
@@ -75,6 +77,7 @@ next_turn remote_context::turn(clock::time_point now)
 {
     if (dead_)
         return {};
+    now_ = now;
     if (forked())
         condemn(errc::context_lost);
     // Looked at first: what the worker said before it ended still counts.
@@ -92,20 +95,35 @@ next_turn remote_context::turn(clock::time_point now)
     if (dying_)
         return die();
     if (!busy()) {
+        looking_ = true;
         watch_->disarm();
         return {};
     }
     if (moved)
         last_moved_ = now;
-    if (polled_ || now - last_moved_ < setup_.spin || !waiting_.empty()) {
-        give_way(now - last_moved_);
+    const bool spins = setup_.spin.count() > 0;
+    const auto next = rule_.decide(true, moved, now, spins ? forecast_.next() : detail::completion_rule::forecast());
+    if (keep_looking(now, next))
         return {next_turn::kind::again};
-    }
     link_->reply_bell().clear();
     if (!link_->replies().may_sleep() || link_->has_ended())
         return {next_turn::kind::again};
     watch_->arm();
-    return {next_turn::kind::sleep};
+    return {next_turn::kind::sleep, next.look_at};
+}
+
+bool remote_context::keep_looking(clock::time_point now, const detail::completion_rule::decision& next) noexcept
+{
+    using action = detail::completion_rule::action;
+    const bool before = std::exchange(looking_, next.what == action::poll || next.what == action::arm_and_poll ||
+                                                    now - last_moved_ < setup_.spin || !waiting_.empty());
+    if (next.due)
+        forecast_.due();
+    if (looking_ && !before)
+        looking_since_ = now;
+    if (looking_)
+        give_way(now - std::max(looking_since_, last_moved_));
+    return looking_;
 }
 
 bool remote_context::take_replies()
@@ -162,6 +180,8 @@ bool remote_context::on_ended(decoder& in)
         return false;
     // Only now is it an answer.
     delist(id);
+    if (forecast_.is_about(id))
+        forecast_.ended(now_, looking_);
     into_pinned_ -= f.into_pinned;
     if (f.part) {
         piece& p = *f.part;

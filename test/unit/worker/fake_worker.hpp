@@ -16,10 +16,7 @@ namespace test {
 /// A process that only sleeps, and the rings of a worker, at whose other end the test is.
 class fake_worker {
 public:
-    fake_worker()
-        : fake_worker(coaccel::worker::link_plan{
-              .program = {}, .setup = {}, .start_timeout = std::chrono::hours(1), .heartbeat = {}, .log = &quiet})
-    {}
+    fake_worker() : fake_worker(quiet_plan()) {}
 
     explicit fake_worker(const coaccel::worker::link_plan& plan)
         : fake_worker(plan, coaccel::worker::shared_area::create(coaccel::worker::control_bytes, "test").value())
@@ -37,7 +34,14 @@ public:
                                              overseer::shared());
     }
 
-    static void quiet(std::string_view) {}
+    static coaccel::worker::link_plan quiet_plan()
+    {
+        return {.program = {},
+                .setup = {},
+                .start_timeout = std::chrono::hours(1),
+                .heartbeat = {},
+                .log = [](std::string_view) {}};
+    }
 
     /// The next thing the parent has asked for; empty when there is none.
     std::vector<std::byte> take()
@@ -71,14 +75,21 @@ public:
         memory.subspan(coaccel::worker::ring_offset + coaccel::worker::ring_bytes, coaccel::worker::ring_bytes)};
 };
 
+struct remote_settings {
+    coaccel::worker::link_plan plan = fake_worker::quiet_plan();
+    // Never armed then: nobody runs the io_context.
+    coaccel::completion completion = coaccel::completion::polled;
+    std::chrono::nanoseconds spin{};
+    std::uint64_t staging_bytes = std::uint64_t(4) << 20;
+};
+
 /// A context whose worker is the test.
 class remote_world final : public context_world {
 public:
-    explicit remote_world(std::uint64_t staging_bytes = std::uint64_t(4) << 20)
-        : memory(coaccel::worker::staging::create(staging_bytes).value())
+    explicit remote_world(const remote_settings& how = {})
+        : spin(how.spin), memory(coaccel::worker::staging::create(how.staging_bytes).value()), worker(how.plan)
     {
-        // Never armed then: nobody runs the io_context.
-        context.completion = coaccel::completion::polled;
+        context.completion = how.completion;
     }
 
     coaccel::detail::context_factory factory() override
@@ -92,6 +103,7 @@ public:
                 remote_setup setup;
                 setup.identity = identity;
                 setup.memory = memory;
+                setup.spin = spin;
                 setup.copy_threads = 2;
                 return std::make_unique<remote_context>(std::move(worker.link), std::move(watch), events, how,
                                                         std::move(setup));
@@ -101,13 +113,14 @@ public:
     void poison() override {}
 
     boost::asio::io_context io;
+    std::chrono::nanoseconds spin;
     std::shared_ptr<coaccel::worker::staging> memory;
     fake_worker worker;
 };
 
 /// A context and, by hand, its worker.
 struct remote_fixture {
-    remote_fixture()
+    explicit remote_fixture(const remote_settings& how = {}) : world(how)
     {
         coaccel::worker::decoder in(adopted);
         coaccel::worker::verb what{};

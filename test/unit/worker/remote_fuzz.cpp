@@ -90,7 +90,7 @@ TEST_CASE("a context whose worker writes garbage ends every request once and giv
         INFO("seed ", seed);
         generator random(seed);
         everything requests;
-        test::remote_world world(std::uint64_t(1) << 20);
+        test::remote_world world({.staging_bytes = std::uint64_t(1) << 20});
         context_driver driver(world);
         auto& worker = world.worker;
         std::vector<bytes> said(1, bytes(16, std::byte{7}));

@@ -10,19 +10,16 @@ namespace {
 
 using namespace coaccel;
 using namespace coaccel::worker;
+using namespace std::chrono_literals;
+using clock_type = detail::clock;
 
 std::mutex log_mutex;
 std::vector<std::string> log_lines;
 
-worker::link_plan plan_with_log()
+void log(std::string_view line)
 {
-    worker::link_plan plan;
-    plan.start_timeout = std::chrono::hours(1);
-    plan.log = [](std::string_view line) {
-        const std::scoped_lock lock(log_mutex);
-        log_lines.emplace_back(line);
-    };
-    return plan;
+    const std::scoped_lock lock(log_mutex);
+    log_lines.emplace_back(line);
 }
 
 std::vector<std::string> logged()
@@ -31,38 +28,15 @@ std::vector<std::string> logged()
     return log_lines;
 }
 
-class logging_world final : public test::context_world {
-public:
-    logging_world() { context.completion = completion::polled; }
-
-    detail::context_factory factory() override
-    {
-        return [this](detail::context_identity identity, detail::context_events& events,
-                      const context_options& how) -> result<std::unique_ptr<detail::context>> {
-            auto watch = bell_watch::create(io.get_executor(), worker.link->reply_bell().fd(), events);
-            REQUIRE(watch);
-            remote_setup setup;
-            setup.identity = identity;
-            setup.memory = staging::create(std::uint64_t(1) << 20).value();
-            setup.copy_threads = 1;
-            return std::make_unique<remote_context>(std::move(worker.link), std::move(watch), events, how,
-                                                    std::move(setup));
-        };
-    }
-
-    void poison() override {}
-
-    boost::asio::io_context io;
-    test::fake_worker worker{plan_with_log()};
-};
-
 } // namespace
 
 TEST_SUITE_BEGIN("remote_replies");
 
 TEST_CASE("the reason of a loss is one line of the log, whatever the worker wrote into it")
 {
-    logging_world w;
+    test::remote_settings how;
+    how.plan.log = &log;
+    test::remote_world w(how);
     test::context_driver d(w);
     encoder out;
     out.put(verb::lost);
@@ -75,6 +49,80 @@ TEST_CASE("the reason of a loss is one line of the log, whatever the worker wrot
         lines, [](const std::string& l) { return l.find("lost its context") != std::string::npos; });
     REQUIRE(found != lines.end());
     CHECK(found->ends_with("lost its context: bad\\x0acoaccel-worker 1: all is well\\x0d\\x1b[2J \\xff k\xc3\xb6ln"));
+}
+
+// In a time of the test's own.
+struct slow_worker : test::remote_fixture {
+    slow_worker() : remote_fixture({.completion = completion::adaptive, .spin = 20us}) {}
+
+    /// When it looked for the reply, if it did, from the request to the reply.
+    std::vector<clock_type::duration> looks(clock_type::duration taken)
+    {
+        std::vector<clock_type::duration> looked;
+        const auto began = now;
+        test::exec<memory::fill<float>> r(memory::fill<float>{floats(3, 10), 1.0f}, exec_options{});
+        driver.context->submit(r, now);
+        record = world.worker.take();
+        const auto id = decoded().id;
+        for (now += spin_is_over; now < began + taken;) {
+            const auto next = driver.context->turn(now);
+            if (next.when == detail::next_turn::kind::again)
+                looked.push_back(now - began);
+            now = next.when == detail::next_turn::kind::again ? now + 10us : std::min(next.at, began + taken);
+        }
+        now = began + taken;
+        encoder out;
+        out.put(verb::ended);
+        out.put(id);
+        out.put_error({});
+        world.worker.say(out.record());
+        driver.context->turn(now);
+        CHECK_FALSE(driver.outcome(r));
+        driver.ended.clear();
+        return looked;
+    }
+
+    static constexpr auto spin_is_over = 100us;
+    clock_type::time_point now{1h};
+};
+
+TEST_CASE_FIXTURE(slow_worker, "who waits for a reply sleeps until it is due, and looks then")
+{
+    constexpr auto length = 10ms;
+    // Nothing is known at first, and the time of waking up is not the time of the end.
+    CHECK(looks(length).empty());
+    bool there = false;
+    for (int i = 0; i < 20 && !there; ++i) {
+        const auto seen = looks(length);
+        there = !seen.empty() && seen.back() > length - 50us;
+    }
+    CHECK(there);
+    const auto looked = looks(length);
+    REQUIRE_FALSE(looked.empty());
+    CHECK(looked.front() > length - 2ms);
+    CHECK(looked.back() > length - 50us);
+    // It does not look for ever.
+    const auto late = looks(10 * length);
+    REQUIRE_FALSE(late.empty());
+    CHECK(late.back() < 2 * length);
+}
+
+TEST_CASE("who shall not spin does not, whatever is due")
+{
+    test::remote_fixture f({.completion = completion::adaptive});
+    auto now = clock_type::time_point(1h);
+    for (int i = 0; i < 10; ++i) {
+        test::exec<memory::fill<float>> r(memory::fill<float>{f.floats(3, 10), 1.0f}, exec_options{});
+        f.driver.context->submit(r, now);
+        f.record = f.world.worker.take();
+        const auto next = f.driver.context->turn(now += 9ms);
+        CHECK(next.when == detail::next_turn::kind::sleep);
+        CHECK(next.at == clock_type::time_point::max());
+        f.answer(f.decoded().id);
+        now += 1ms;
+        CHECK_FALSE(f.driver.outcome(r));
+        f.driver.ended.clear();
+    }
 }
 
 TEST_SUITE_END();
