@@ -37,6 +37,8 @@ asio::awaitable<ca::result<void>> run()
     const std::vector<float> data{0, 3, 6, 3, 0};
     const std::vector<float> expected{1, 3, 4, 3, 1};
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await make_device());
+    BOOST_OUTCOME_CO_TRY(auto stats, co_await gpu.async_stats());
+    std::cout << "kernels run on " << stats.hardware.name << ", in process " << stats.hardware.process << '\n';
     BOOST_OUTCOME_CO_TRY(auto before, co_await smooth(gpu, data));
 
     const auto broken = co_await gpu.async_exec(ca::plugin::call("stumble"));

@@ -387,7 +387,7 @@ TEST_CASE("workers that die one after another leave no GPU memory behind")
         for (const auto& gpu : gpus)
             REQUIRE(await(w.io, gpu.async_shutdown()));
     }
-    MESSAGE(at_once * each << " restarts in " << milliseconds(clock_type::now() - began) / 1000 << " s");
+    MESSAGE("restarts: " << at_once * each << " in " << milliseconds(clock_type::now() - began) / 1000 << " s");
     expect_memory_back(w, other, level);
     by.check();
 }

@@ -20,7 +20,8 @@ struct worker_options {
     std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
     /// A worker that gives no sign of life for this long is ended. Zero: never.
     std::chrono::nanoseconds heartbeat = std::chrono::seconds(5);
-    /// How long each side looks for the other's messages before it sleeps. Zero: it sleeps at once.
+    /// How long each side looks for the other's messages before it sleeps. With completion::adaptive this one also
+    /// looks when a reply is due. Zero: they sleep at once.
     std::chrono::nanoseconds spin = std::chrono::microseconds(50);
     /// The most bytes of private memory of the worker (RLIMIT_DATA). Zero: no limit of its own.
     std::uint64_t max_data_bytes = 0;
