@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view magic = "coaccel jit 1\n";
 constexpr std::string_view suffix = ".kernel";
 constexpr std::string_view temporary_suffix = ".part";
+constexpr std::size_t name_digits = 32;
 constexpr std::uint64_t max_file = std::uint64_t(512) << 20;
 constexpr auto temporary_age = std::chrono::hours(1);
 
@@ -109,6 +110,35 @@ std::string temporary_name(const std::string& path)
            std::string(temporary_suffix);
 }
 
+bool drop_suffix(std::string_view& name, std::string_view end) noexcept
+{
+    if (!name.ends_with(end))
+        return false;
+    name.remove_suffix(end.size());
+    return true;
+}
+
+// The folder may be one that others keep files in too: only names that are made here are ours to remove.
+bool is_entry(std::string_view name) noexcept
+{
+    return drop_suffix(name, suffix) && name.size() == name_digits &&
+           name.find_first_not_of("0123456789abcdef") == name.npos;
+}
+
+// That of an entry, and three numbers.
+bool is_temporary(std::string_view name) noexcept
+{
+    if (!drop_suffix(name, temporary_suffix))
+        return false;
+    for (int number = 0; number < 3; ++number) {
+        const auto dot = name.rfind('.');
+        if (dot == name.npos || dot + 1 == name.size() || name.find_first_not_of("0123456789", dot + 1) != name.npos)
+            return false;
+        name = name.substr(0, dot);
+    }
+    return is_entry(name);
+}
+
 std::string checksum(std::string_view text)
 {
     const std::uint64_t sum = detail::hash(text);
@@ -136,7 +166,7 @@ std::string disk_cache::default_folder()
 
 std::string disk_cache::file_of(const std::string& key) const
 {
-    char name[33];
+    char name[name_digits + 1];
     (void)std::snprintf(name, sizeof(name), "%016llx%016llx", static_cast<unsigned long long>(detail::hash(key)),
                         static_cast<unsigned long long>(detail::hash(key, key.size())));
     return folder_ + "/" + name + std::string(suffix);
@@ -203,18 +233,18 @@ void disk_cache::make_room(std::uint64_t bytes) const
     const auto now = fs::file_time_type::clock::now();
     for (fs::directory_iterator i(folder_, failed), end; !failed && i != end; i.increment(failed)) {
         const auto name = i->path().filename().string();
-        const bool is_temporary = name.ends_with(temporary_suffix);
+        const bool temporary = is_temporary(name);
         // Errors of one file: another process may be removing it at this moment.
         std::error_code gone;
-        if ((!is_temporary && !name.ends_with(suffix)) || !i->is_regular_file(gone))
+        if ((!temporary && !is_entry(name)) || !i->is_regular_file(gone))
             continue;
         const auto size = i->file_size(gone);
         const auto used = gone ? now : i->last_write_time(gone);
         if (gone)
             continue;
-        if (is_temporary && now - used > temporary_age)
+        if (temporary && now - used > temporary_age)
             fs::remove(i->path(), gone);
-        if (is_temporary)
+        if (temporary)
             continue;
         entries.push_back({i->path(), size, used});
         total += size;

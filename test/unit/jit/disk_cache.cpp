@@ -229,6 +229,47 @@ TEST_CASE("files half written by those who died are removed after a while")
     CHECK(fs::exists(fresh));
 }
 
+TEST_CASE("files of others are left alone and not counted, however much their names look like ours")
+{
+    const test::temporary_folder folder;
+    const disk_cache cache(folder.path(), 3500);
+    const std::string digits(32, 'a');
+    const std::string names[] = {
+        "download.part",
+        "my.kernel",
+        ".kernel",
+        ".part",
+        digits,
+        digits + "a.kernel",
+        digits.substr(1) + ".kernel",
+        std::string(32, 'A') + ".kernel",
+        std::string(32, 'g') + ".kernel",
+        "x" + digits + ".kernel",
+        digits + ".kernel.part",
+        digits + ".kernel.1.2.part",
+        digits + ".kernel.1.2.3.4.part",
+        digits + ".kernel.1..3.part",
+        digits + ".kernel.1.2.x.part",
+        digits + ".1.2.3.part",
+        "my.kernel.1.2.3.part",
+    };
+    const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(24);
+    for (const auto& name : names) {
+        test::write_file(folder / name.c_str(), std::string(1000, 'x'));
+        fs::last_write_time(folder / name.c_str(), long_ago);
+    }
+    for (const char* key : {"a", "b", "c"})
+        REQUIRE(cache.store(key, some_code(std::string(1000, 'x'))));
+    for (const char* key : {"a", "b", "c"})
+        CHECK(holds(cache, key, std::string(1000, 'x')));
+    REQUIRE(cache.store("d", some_code(std::string(1000, 'x'))));
+    for (const auto& name : names) {
+        CAPTURE(name);
+        CHECK(fs::exists(folder / name.c_str()));
+    }
+    CHECK(test::count_files(folder.path()) == std::size(names) + 3);
+}
+
 TEST_CASE("threads that store and find the same key never see half a file")
 {
     const test::temporary_folder folder;
