@@ -73,6 +73,22 @@ bool drop_prefix(std::string_view& text, std::string_view prefix)
     return true;
 }
 
+int depth_change(char c)
+{
+    return c == '<' || c == '(' || c == '[' || c == '{' ? 1 : c == '>' || c == ')' || c == ']' || c == '}' ? -1 : 0;
+}
+
+bool is_qualified(std::string_view name)
+{
+    int depth = 0;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        depth += depth_change(name[i]);
+        if (depth == 0 && name.substr(i).starts_with("::"))
+            return true;
+    }
+    return false;
+}
+
 type_code parse_name(std::string_view text)
 {
     // Dependent types are written as in the template; what they stand for is not said.
@@ -86,17 +102,13 @@ type_code parse_name(std::string_view text)
     for (const std::string_view complex : {"complex<float>", "complex<double>"})
         if (text.ends_with(complex) && text.substr(0, text.size() - complex.size()).ends_with("::"))
             return code(complex == "complex<float>" ? dtype::c64 : dtype::c128);
-    return type_code::structure;
+    // Of "add::value_type" nobody can tell whether it is a class in a namespace or what a class calls its float.
+    return is_qualified(text) ? type_code::unknown : type_code::structure;
 }
 
 bool is_vague(type_code c)
 {
     return c == type_code::unknown || c == type_code::structure || c == type_code::nothing;
-}
-
-int depth_change(char c)
-{
-    return c == '<' || c == '(' || c == '[' || c == '{' ? 1 : c == '>' || c == ')' || c == ']' || c == '}' ? -1 : 0;
 }
 
 // Of the last list of parameters: a name may have others in it, such as "(anonymous namespace)".

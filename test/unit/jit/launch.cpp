@@ -81,6 +81,18 @@ TEST_CASE("arguments that are the kernel's pass the check")
     CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), inout(some_ref(2)), 1.0f, 4u).check());
 }
 
+TEST_CASE("what a class calls its types is left to the driver's check")
+{
+    // template <class Op> void apply(const typename Op::value_type*, typename Op::value_type), of a class add
+    const auto k = test::make_kernel(jit::compile_options("apply<add>"), "_Z5applyI3addEvPKNT_10value_typeES2_");
+    CHECK(k.parameters() == std::vector<std::string>{"add::value_type const*", "add::value_type"});
+    CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), 1.0f).check());
+    CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), params{}).check());
+    CHECK(jit::launch(k, one, out(some_ref(1)), 1.0f).check() == errc::argument_mismatch);
+    CHECK(jit::launch(k, one, 1.0f, 1.0f).check() == errc::argument_mismatch);
+    CHECK(jit::launch(k, one, in(some_ref(1))).check() == errc::argument_mismatch);
+}
+
 TEST_CASE("arguments that are not the kernel's are named")
 {
     const auto k = test::make_kernel(jit::compile_options("scale"), "_Z5scalePKfPffj");
