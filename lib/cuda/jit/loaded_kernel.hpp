@@ -53,9 +53,8 @@ public:
     int static_shared_bytes = 0;
     /// What the function is set up for; more needs cuFuncSetAttribute.
     int dynamic_shared_bytes = 0;
-    /// Sizes of the parameters, in order, where the driver tells them.
+    /// Sizes of the parameters, in order.
     std::vector<std::size_t> parameters;
-    bool knows_parameters = false;
 
     /// Ops that hold it; touched on the executor only.
     int users = 0;

@@ -26,21 +26,17 @@ CUresult read_function(const driver_api& api, loaded_kernel& k)
 
 CUresult read_parameters(const driver_api& api, loaded_kernel& k)
 {
-    if (!api.cuFuncGetParamInfo)
-        return CUDA_SUCCESS;
     for (std::size_t i = 0;; ++i) {
         std::size_t offset = 0;
         std::size_t size = 0;
         const auto r = api.cuFuncGetParamInfo(k.function, i, &offset, &size);
         // One past the last.
         if (r == CUDA_ERROR_INVALID_VALUE)
-            break;
+            return CUDA_SUCCESS;
         if (r != CUDA_SUCCESS)
             return r;
         k.parameters.push_back(size);
     }
-    k.knows_parameters = true;
-    return CUDA_SUCCESS;
 }
 
 CUresult load(const driver_api& api, CUdevice device, loaded_kernel& k, const jit::image& image)

@@ -3,22 +3,10 @@
 #include "cuda/error.hpp"
 #include "cuda/load/driver_setup.hpp"
 
-#include <string_view>
-
 namespace coaccel::cuda {
 namespace {
 
 constinit loaded_table<driver_api> driver;
-
-// Since 12.4; without it the arguments of extern "C" kernels go unchecked.
-constexpr std::string_view optional_symbol = "cuFuncGetParamInfo";
-
-template <class Function>
-error_code fill_member(Function*& member, const symbol_lookup& find, const char* symbol)
-{
-    const error_code ec = fill(member, find, symbol);
-    return symbol == optional_symbol ? error_code() : ec;
-}
 
 error_code refusal(const driver_api& api, CUresult r)
 {
@@ -46,7 +34,7 @@ error_code fill(driver_api& api, const symbol_lookup& find, const std::string& p
         return too_old(path, version_text(api.version), version_text(oldest_driver));
 
 #define COACCEL_CUDA_FILL(function)                                                                                    \
-    if (const error_code ec = fill_member(api.function, find, COACCEL_CUDA_SYMBOL(function)))                          \
+    if (const error_code ec = fill(api.function, find, COACCEL_CUDA_SYMBOL(function)))                                 \
         return ec;
     COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_FILL)
 #undef COACCEL_CUDA_FILL

@@ -74,7 +74,7 @@ struct driver_api {
     COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_MEMBER)
 #undef COACCEL_CUDA_MEMBER
 
-    // Versions that every driver since 12.2 has, whatever the headers prefer.
+    // Versions that every driver since 12.4 has, whatever the headers prefer.
     PFN_cuCtxCreate_v3020 create_context = nullptr;
     PFN_cuMemPrefetchAsync_v12020 prefetch = nullptr;
     PFN_cuMemAdvise_v12020 advise = nullptr;

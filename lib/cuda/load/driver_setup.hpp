@@ -6,8 +6,8 @@
 
 namespace coaccel::cuda {
 
-/// 12.2: the first with the functions that managed memory needs.
-inline constexpr int oldest_driver = 12020;
+/// 12.4: the first that tells the parameters of a kernel, without which a wrong launch would read what is not there.
+inline constexpr int oldest_driver = 12040;
 
 /// Fills the table from the library at `path`, once its version has been found good.
 error_code fill(driver_api& api, const symbol_lookup& find, const std::string& path);

@@ -26,8 +26,10 @@ result<loaded_kernel*> ready_kernel(backend& b, bound_op& o, std::uint64_t id)
 
 error_code check_parameters(const loaded_kernel& k, const jit::launch_head& head)
 {
-    if (!k.knows_parameters)
-        return {};
+    if (k.parameters.size() > jit::max_arguments)
+        return note_error(errc::argument_mismatch,
+                          k.name + ": the kernel takes " + std::to_string(k.parameters.size()) +
+                              " arguments, a launch has at most " + std::to_string(jit::max_arguments));
     if (k.parameters.size() != head.count)
         return note_error(errc::argument_mismatch, k.name + ": the kernel takes " +
                                                        std::to_string(k.parameters.size()) + " arguments, given " +
