@@ -13,7 +13,7 @@ constexpr std::size_t granule = 512;
 // Beyond these, a call of the driver's is little beside what is done with the memory.
 constexpr std::size_t largest_kept = std::size_t(4) << 20;
 constexpr std::uint64_t most_kept = std::uint64_t(64) << 20;
-constexpr std::uint64_t most_cached_managed = std::uint64_t(256) << 20;
+constexpr std::uint64_t most_kept_managed = std::uint64_t(256) << 20;
 
 constexpr std::size_t rounded(std::size_t bytes) noexcept
 {
@@ -65,12 +65,8 @@ result<void*> device_memory::allocate(CUstream s, std::size_t bytes, memory_kind
     const std::scoped_lock lock(mutex_);
     if (limit_ != 0 && used_[0] + used_[1] + g.bytes > limit_)
         return errc::out_of_memory;
-    if (const auto found = cached_.find(g); found != cached_.end()) {
-        const CUdeviceptr memory = found->second;
-        cached_.erase(found);
-        cached_bytes_[index(kind)] -= g.bytes;
-        return hand_out(g, memory);
-    }
+    if (const auto found = cached_.find(g); found != cached_.end())
+        return hand_out(g, take_out(found).mapped().memory);
     return kind == memory_kind::device ? allocate_pooled(s, g) : ask_for_more(g);
 }
 
@@ -133,7 +129,7 @@ void device_memory::grow(growth g) noexcept
     {
         const std::scoped_lock lock(mutex_);
         growing_.erase(g);
-        if (r == CUDA_SUCCESS && !keep(g, made))
+        if (r == CUDA_SUCCESS && !keep(g, made, wish::got))
             r = CUDA_ERROR_OUT_OF_MEMORY;
         try {
             if (r != CUDA_SUCCESS)
@@ -145,38 +141,57 @@ void device_memory::grow(growth g) noexcept
     on_change_();
 }
 
+// What is kept here is in use for the pool, which would not let go of it at its threshold.
+CUresult device_memory::read_threshold() noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    if (most_spare_)
+        return CUDA_SUCCESS;
+    cuuint64_t threshold = 0;
+    const CUresult r = api_.cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    if (r == CUDA_SUCCESS)
+        most_spare_ = std::min<std::uint64_t>(most_kept, threshold);
+    return r;
+}
+
 // What it gets stays allocated until it is asked for: given back to the pool, a low release threshold might take it
 // away again before that.
 CUresult device_memory::obtain(growth g, CUdeviceptr& made) noexcept
 {
     if (g.kind == memory_kind::managed) {
-        bool much = false;
-        {
-            const std::scoped_lock lock(mutex_);
-            much = cached_bytes_[index(g.kind)] > most_cached_managed;
-        }
-        if (much)
-            free_cached(memory_kind::managed);
+        if (const CUresult r = free_surplus(); is_sticky(r))
+            return r;
         return api_.cuMemAllocManaged(&made, g.bytes, CU_MEM_ATTACH_GLOBAL);
     }
+    if (const CUresult r = read_threshold(); r != CUDA_SUCCESS)
+        return r;
     if (const CUresult r = api_.cuMemAllocFromPoolAsync(&made, g.bytes, pool_, growth_); r != CUDA_SUCCESS)
         return r;
     const CUresult r = api_.cuStreamSynchronize(growth_);
     if (r != CUDA_SUCCESS && !is_sticky(r))
-        free(g, made);
+        (void)free(g, made);
     return r;
 }
 
-bool device_memory::keep(growth g, CUdeviceptr memory) noexcept
+bool device_memory::keep(growth g, CUdeviceptr memory, wish why) noexcept
 {
     try {
-        cached_.emplace(g, memory);
+        cached_.emplace(g, kept{memory, why});
         cached_bytes_[index(g.kind)] += g.bytes;
+        spare_bytes_[index(g.kind)] += why == wish::spare ? g.bytes : 0;
         return true;
     } catch (const std::bad_alloc&) {
         // Lost until its context goes.
         return false;
     }
+}
+
+device_memory::cache::node_type device_memory::take_out(cache::const_iterator at) noexcept
+{
+    const auto [g, what] = *at;
+    cached_bytes_[index(g.kind)] -= g.bytes;
+    spare_bytes_[index(g.kind)] -= what.why == wish::spare ? g.bytes : 0;
+    return cached_.extract(at);
 }
 
 CUresult device_memory::release(CUstream s, void* memory, std::size_t bytes, memory_kind kind, last_use left) noexcept
@@ -188,15 +203,53 @@ CUresult device_memory::release(CUstream s, void* memory, std::size_t bytes, mem
         live_.erase(p);
         used_[index(kind)] -= g.bytes;
         if (kind == memory_kind::managed) {
-            (void)keep(g, p);
+            (void)keep(g, p, wish::spare);
+            have_surplus_freed();
             return CUDA_SUCCESS;
         }
-        if (left == last_use::unused && g.bytes <= largest_kept && cached_bytes_[index(kind)] + g.bytes <= most_kept &&
-            keep(g, p))
+        if (left == last_use::unused && g.bytes <= largest_kept &&
+            spare_bytes_[index(kind)] + g.bytes <= most_spare_.value_or(0) && keep(g, p, wish::spare))
             return CUDA_SUCCESS;
         remember(s);
     }
     return api_.cuMemFreeAsync(p, s);
+}
+
+// On the backstage, because the driver waits for the GPU before it frees managed memory.
+void device_memory::have_surplus_freed() noexcept
+{
+    if (freeing_surplus_ || !too_much_managed())
+        return;
+    try {
+        freeing_surplus_ = helpers_.run([this] { (void)free_surplus(); });
+    } catch (const std::bad_alloc&) {
+        // Then the next release or growth does it.
+    }
+}
+
+bool device_memory::too_much_managed() const noexcept
+{
+    return spare_bytes_[index(memory_kind::managed)] > most_kept_managed;
+}
+
+CUresult device_memory::free_surplus() noexcept
+{
+    std::unique_lock lock(mutex_);
+    freeing_surplus_ = false;
+    // The largest first, for the fewest calls.
+    for (auto i = cached_.end(); too_much_managed() && i != cached_.begin();) {
+        --i;
+        if (i->first.kind != memory_kind::managed || i->second.why != wish::spare)
+            continue;
+        const auto surplus = take_out(i);
+        lock.unlock();
+        const CUresult r = free(surplus.key(), surplus.mapped().memory);
+        lock.lock();
+        if (is_sticky(r))
+            return r;
+        i = cached_.end();
+    }
+    return CUDA_SUCCESS;
 }
 
 void device_memory::remember(CUstream s) noexcept
@@ -210,31 +263,27 @@ void device_memory::remember(CUstream s) noexcept
     }
 }
 
-void device_memory::free_cached(std::optional<memory_kind> only) noexcept
+void device_memory::free_cached() noexcept
 {
-    std::multimap<growth, CUdeviceptr> unwanted;
+    cache unwanted;
     {
         const std::scoped_lock lock(mutex_);
-        for (auto i = cached_.begin(); i != cached_.end();) {
-            const auto at = i++;
-            if (only && at->first.kind != *only)
-                continue;
-            cached_bytes_[index(at->first.kind)] -= at->first.bytes;
-            unwanted.insert(cached_.extract(at));
-        }
+        cached_bytes_ = {};
+        spare_bytes_ = {};
+        unwanted.swap(cached_);
     }
-    for (const auto& [g, memory] : unwanted)
-        free(g, memory);
+    for (const auto& [g, what] : unwanted)
+        (void)free(g, what.memory);
 }
 
-void device_memory::free(growth g, CUdeviceptr memory) noexcept
+CUresult device_memory::free(growth g, CUdeviceptr memory) noexcept
 {
-    (void)(g.kind == memory_kind::managed ? api_.cuMemFree(memory) : api_.cuMemFreeAsync(memory, growth_));
+    return g.kind == memory_kind::managed ? api_.cuMemFree(memory) : api_.cuMemFreeAsync(memory, growth_);
 }
 
 void device_memory::trim() noexcept
 {
-    free_cached(std::nullopt);
+    free_cached();
     std::vector<CUstream> streams;
     {
         const std::scoped_lock lock(mutex_);
@@ -277,9 +326,9 @@ void device_memory::fill(memory_info& info) const noexcept
 
 void device_memory::destroy() noexcept
 {
-    free_cached(std::nullopt);
+    free_cached();
     for (const auto& [memory, g] : live_)
-        free(g, memory);
+        (void)free(g, memory);
     live_.clear();
     if (growth_)
         (void)api_.cuStreamSynchronize(growth_);

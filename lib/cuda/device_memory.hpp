@@ -69,12 +69,26 @@ private:
     result<void*> allocate_pooled(CUstream s, growth g);
     result<void*> ask_for_more(growth g);
     void grow(growth g) noexcept;
+    CUresult read_threshold() noexcept;
     CUresult obtain(growth g, CUdeviceptr& made) noexcept;
-    bool keep(growth g, CUdeviceptr memory) noexcept;
+    /// Got: by the backstage, for somebody who has yet to come. Spare: nobody is known to want it.
+    enum class wish : std::uint8_t { got, spare };
+    struct kept {
+        CUdeviceptr memory;
+        wish why;
+    };
+    using cache = std::multimap<growth, kept>;
+
+    bool keep(growth g, CUdeviceptr memory, wish why) noexcept;
+    /// The entry is then no longer counted.
+    cache::node_type take_out(cache::const_iterator at) noexcept;
     void* hand_out(growth g, CUdeviceptr memory) noexcept;
-    /// Of one kind, or of both.
-    void free_cached(std::optional<memory_kind> only) noexcept;
-    void free(growth g, CUdeviceptr memory) noexcept;
+    void have_surplus_freed() noexcept;
+    bool too_much_managed() const noexcept;
+    /// Frees managed memory until no more is kept than may be. Takes its time.
+    CUresult free_surplus() noexcept;
+    void free_cached() noexcept;
+    CUresult free(growth g, CUdeviceptr memory) noexcept;
     void remember(CUstream s) noexcept;
     std::uint64_t reserved_by_pool() const noexcept;
 
@@ -91,14 +105,19 @@ private:
     std::map<growth, CUresult> refused_;
     /// What is in buffers. Memory of a pool outlives its context, so that none may be forgotten at the end.
     boost::unordered_flat_map<CUdeviceptr, growth> live_;
-    /// Memory that waits for its next taker. From the pool: what the backstage got for somebody who will ask again.
-    std::multimap<growth, CUdeviceptr> cached_;
+    /// Memory that waits for its next taker.
+    cache cached_;
     /// Streams with memory freed on them, each once.
     std::vector<CUstream> freed_on_;
     // Bytes by kind.
     std::array<std::uint64_t, 2> used_{};
     std::array<std::uint64_t, 2> cached_bytes_{};
+    /// Of the cached ones, those that are spare.
+    std::array<std::uint64_t, 2> spare_bytes_{};
     std::uint64_t high_water_ = 0;
+    /// Of spare memory from the pool; unknown until some has been got from it.
+    std::optional<std::uint64_t> most_spare_;
+    bool freeing_surplus_ = false;
 };
 
 } // namespace coaccel::cuda

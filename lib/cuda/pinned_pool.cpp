@@ -1,8 +1,8 @@
 #include "cuda/pinned_pool.hpp"
 
 #include "cuda/error.hpp"
-#include "cuda/pinned_book.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -54,7 +54,8 @@ void* map_slab(std::size_t bytes) noexcept
 } // namespace
 
 struct pinned_pool::state {
-    state(const driver_api& api_, backstage& helpers_, std::uint64_t limit) : api(api_), helpers(helpers_), book(limit)
+    state(const driver_api& api_, backstage& helpers_, std::uint64_t limit)
+        : api(api_), helpers(helpers_), book(limit, reserve_of(limit))
     {}
 
     /// Only on the backstage, and only between `enter` and `leave`.
@@ -122,9 +123,9 @@ struct pinned_pool::state {
         if (!ec)
             ec = enter_into_book(wanted);
         if (ec) {
-            book.not_grown(wanted.block_bytes);
+            book.not_grown(wanted.shelf);
             try {
-                refused[wanted.block_bytes] = ec;
+                refused[wanted.shelf] = ec;
             } catch (const std::bad_alloc&) {
                 // Who asks again gets the same answer by the same way.
             }
@@ -153,8 +154,8 @@ struct pinned_pool::state {
     std::mutex mutex;
     std::condition_variable quiet;
     pinned_book book;
-    /// Growth that failed and nobody has been told of yet, by the size of the blocks.
-    std::map<std::size_t, error_code> refused;
+    /// Growth that failed and nobody has been told of yet.
+    std::map<pinned_book::shelf_key, error_code> refused;
     notification listener;
     bool waiting = false;
     bool detached = false;
@@ -174,20 +175,39 @@ pinned_pool::~pinned_pool()
         unmap(*s);
 }
 
+std::uint64_t pinned_pool::reserve_of(std::uint64_t limit) noexcept
+{
+    constexpr std::uint64_t page = pinned_book::page;
+    if (limit < 2 * page)
+        return limit;
+    const auto share = std::clamp<std::uint64_t>(limit / 8, pinned_book::slab_unit, pinned_book::largest_slab);
+    return std::min(share, limit / 2) / page * page;
+}
+
 result<void*> pinned_pool::try_allocate(std::size_t bytes)
+{
+    return try_allocate(bytes, pinned_book::taker::user);
+}
+
+result<void*> pinned_pool::try_allocate_own(std::size_t bytes)
+{
+    return try_allocate(bytes, pinned_book::taker::own);
+}
+
+result<void*> pinned_pool::try_allocate(std::size_t bytes, pinned_book::taker who)
 try {
     state& my = *state_;
     const std::scoped_lock lock(my.mutex);
     if (my.detached)
         return errc::context_lost;
-    const std::size_t block = my.book.block_for(bytes);
-    if (const auto found = my.refused.find(block); found != my.refused.end()) {
+    const pinned_book::shelf_key where{who, my.book.block_for(bytes, who)};
+    if (const auto found = my.refused.find(where); found != my.refused.end()) {
         const error_code why = found->second;
         my.refused.erase(found);
-        if (!my.book.has_free(block))
+        if (!my.book.has_free(where))
             return why;
     }
-    auto answer = my.book.take(bytes);
+    auto answer = my.book.take(bytes, who);
     switch (answer.what) {
     case pinned_book::verdict::have: return reinterpret_cast<void*>(answer.block);
     case pinned_book::verdict::never: return errc::out_of_memory;
@@ -196,7 +216,7 @@ try {
     }
     if (my.start_growing(state_, answer))
         return nullptr;
-    my.book.not_grown(block);
+    my.book.not_grown(where);
     for (const slab& s : answer.give_up)
         my.book.add(s);
     return errc::out_of_memory;

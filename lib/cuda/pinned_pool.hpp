@@ -2,6 +2,7 @@
 #define COACCEL_CUDA_PINNED_POOL_HPP
 
 #include "cuda/backstage.hpp"
+#include "cuda/pinned_book.hpp"
 
 #include <coaccel/core/backend.hpp>
 
@@ -20,8 +21,16 @@ public:
     pinned_pool& operator=(const pinned_pool&) = delete;
     ~pinned_pool() override;
 
+    /// For users, who never get the last part of the limit.
     result<void*> try_allocate(std::size_t bytes) override;
+    /// For copies and results on their way, which are served in the end, whatever users hold: they let go without
+    /// waiting for more of this memory. errc::out_of_memory: no more than `reserve_of` the limit at once.
+    result<void*> try_allocate_own(std::size_t bytes);
     void release(void* memory) noexcept override;
+
+    /// What is kept from users: an eighth of the limit, so that copies stay fast beside pinned buffers, but room for
+    /// some chunks at least and no more than copies have a use for. Of a limit smaller than that, half.
+    static std::uint64_t reserve_of(std::uint64_t limit) noexcept;
 
     /// Told, from any thread, when a try that failed is worth repeating. An empty one: nobody is.
     void listen(notification n) noexcept;
@@ -38,6 +47,9 @@ public:
 
 private:
     struct state;
+
+    result<void*> try_allocate(std::size_t bytes, pinned_book::taker who);
+
     /// Shared with the jobs on the backstage.
     std::shared_ptr<state> state_;
 };

@@ -29,6 +29,22 @@ CUresult submit(const driver_api& api, direction way, CUdeviceptr device, void* 
                                        : api.cuMemcpyDtoHAsync(host, device, bytes, s);
 }
 
+/// A thread is in the callers' memory, if it finds, once here, that the context is not given up. A job that waits for a
+/// thread is not, or it would keep a context from its end when all threads are stuck in the driver.
+class visit {
+public:
+    explicit visit(const copy_setting& my) noexcept : my_(my)
+    {
+        my_.busy_with_callers.fetch_add(1, std::memory_order_seq_cst);
+    }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() { my_.busy_with_callers.fetch_sub(1, std::memory_order_seq_cst); }
+
+private:
+    const copy_setting& my_;
+};
+
 } // namespace
 
 /// One copy through the pinned pool. The executor begins and ends it; in between its workers have it.
@@ -125,7 +141,7 @@ private:
     result<bool> get_chunk(std::size_t bytes)
     {
         chunks_.reserve(chunks_.size() + 1);
-        BOOST_OUTCOME_TRY(void* memory, my_.staging.try_allocate(bytes));
+        BOOST_OUTCOME_TRY(void* memory, my_.staging.try_allocate_own(bytes));
         if (memory)
             chunks_.push_back({.memory = memory});
         return memory != nullptr;
@@ -158,21 +174,15 @@ private:
         turns_.assign(workers, 0);
         running_.store(1, std::memory_order_relaxed);
         stage_ = stage::working;
-        my_.busy_with_callers.fetch_add(1, std::memory_order_acq_rel);
         if (my_.helpers.run([this] { lead(); }))
             return progress::pending;
-        my_.busy_with_callers.fetch_sub(1, std::memory_order_acq_rel);
         return errc::out_of_memory;
     }
 
     void lead() noexcept
     {
-        if (!what_.host)
-            what_.host = what_.sink.room(what_.sink.object, what_.bytes);
-        if (!what_.host) {
-            fail(errc::out_of_memory);
+        if (!find_room())
             return leave();
-        }
         for (std::size_t i = 1; i < turns_.size(); ++i) {
             running_.fetch_add(1, std::memory_order_relaxed);
             if (call(i))
@@ -184,14 +194,40 @@ private:
         work(0);
     }
 
+    bool find_room() noexcept
+    {
+        const visit here(my_);
+        if (my_.given_up()) {
+            fail(errc::context_lost);
+            return false;
+        }
+        if (!what_.host)
+            what_.host = what_.sink.room(what_.sink.object, what_.bytes);
+        if (!what_.host)
+            fail(errc::out_of_memory);
+        return what_.host != nullptr;
+    }
+
     bool call(std::size_t worker) noexcept
     {
         return my_.helpers.run([this, worker] { work(worker); });
     }
 
-    // Worker i has every n-th chunk, and takes whichever piece of the memory is next.
     void work(std::size_t worker) noexcept
     {
+        if (go_on(worker)) {
+            if (call(worker))
+                return;
+            fail(errc::out_of_memory);
+        }
+        leave();
+    }
+
+    // Worker i has every n-th chunk, and takes whichever piece of the memory is next. True: it has to
+    // wait for the stream.
+    bool go_on(std::size_t worker) noexcept
+    {
+        const visit here(my_);
         while (!failed_.load(std::memory_order_relaxed)) {
             if (my_.given_up()) {
                 fail(errc::context_lost);
@@ -201,12 +237,10 @@ private:
             chunk& c = chunks_[at];
             if (c.in_flight) {
                 const wait_result w = wait(events_[at]);
-                if (w == wait_result::not_yet && call(worker))
-                    return;
-                if (w != wait_result::passed) {
-                    fail(errc::out_of_memory);
+                if (w == wait_result::not_yet)
+                    return true;
+                if (w == wait_result::failed)
                     break;
-                }
                 c.in_flight = false;
                 if (what_.way == direction::to_host)
                     std::memcpy(static_cast<char*>(what_.host) + c.offset, c.memory, c.length);
@@ -222,7 +256,7 @@ private:
             }
             turns_[worker] = at + turns_.size() < chunks_.size() ? turns_[worker] + 1 : 0;
         }
-        leave();
+        return false;
     }
 
     bool any_in_flight(std::size_t worker) const noexcept
@@ -285,7 +319,6 @@ private:
             return;
         // The executor may use this object for the next copy as soon as it is done.
         const copy_setting& my = my_;
-        my.busy_with_callers.fetch_sub(1, std::memory_order_acq_rel);
         done_.store(true, std::memory_order_release);
         my.nudge();
     }

@@ -21,7 +21,7 @@ struct copy_setting {
     const driver_api& api;
     backstage& helpers;
     pinned_pool& staging;
-    /// Counts the copies that are in the callers' memory.
+    /// Counts the threads that are in the callers' memory.
     std::atomic<int>& busy_with_callers;
     std::function<error_code(CUresult)> check;
     std::function<void()> nudge;

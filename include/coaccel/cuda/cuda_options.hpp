@@ -23,6 +23,8 @@ struct cuda_options {
     /// driver.
     std::uint64_t release_threshold = ~std::uint64_t(0);
     /// The most bytes of page-locked host memory: for pinned buffers, and for the copies from and to ordinary memory.
+    /// An eighth of it, but 2 MiB at least and 16 MiB at most, is out of the reach of pinned buffers, so that
+    /// operations that need some for themselves never wait for buffers to be released.
     std::uint64_t pinned_limit = std::uint64_t(512) << 20;
     /// Threads, at most, for what would block the executor: copies of ordinary memory, growing pools,
     /// loading kernels. Started when first needed.

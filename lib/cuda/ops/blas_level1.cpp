@@ -94,7 +94,7 @@ template <class Op, auto Launch>
 result<progress> run_reduction(backend& b, stream_state& s, bound_op& o)
 {
     if (!o.state) {
-        BOOST_OUTCOME_TRY(o.state, b.staging().try_allocate(cell_bytes));
+        BOOST_OUTCOME_TRY(o.state, b.staging().try_allocate_own(cell_bytes));
         if (!o.state)
             return progress::pending;
     }

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <optional>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -196,15 +196,17 @@ TEST_CASE("each refusal of the driver is the answer to one request")
     struct row {
         const char* function;
         memory_kind kind;
+        int nth = 1;
     };
     const row rows[] = {
+        {"cuMemPoolGetAttribute", memory_kind::device, 2},
         {"cuMemAllocFromPoolAsync", memory_kind::device},
         {"cuMemAllocManaged", memory_kind::managed},
     };
     for (const auto& r : rows) {
         CAPTURE(r.function);
         memory_fixture f;
-        f.fake.fail(r.function, CUDA_ERROR_NOT_PERMITTED);
+        f.fake.fail(r.function, CUDA_ERROR_NOT_PERMITTED, r.nth);
         CHECK(f.allocate(mib, r.kind).error() == cuda::make_error(CUDA_ERROR_NOT_PERMITTED));
         void* p = f.allocate(mib, r.kind).value();
         REQUIRE(p);
@@ -280,6 +282,78 @@ TEST_CASE("managed memory nobody wants any more is not kept without end")
         CHECK(f.info().reserved <= 320 * mib);
     }
     CHECK(f.fake.calls("cuMemFree") > 0);
+}
+
+TEST_CASE("managed memory beyond what is kept is freed soon after its release, off the executor")
+{
+    memory_fixture f({}, 4096 * mib);
+    constexpr auto managed = memory_kind::managed;
+    void* small = f.allocate(mib, managed).value();
+    void* large = f.allocate(1024 * mib, managed).value();
+    f.release(small, mib, managed);
+    f.occupy(f.gates[0]);
+    f.release(large, 1024 * mib, managed);
+    CHECK(f.fake.calls("cuMemFree") == 0);
+    f.gates[0].open();
+    while (f.fake.allocated() != mib)
+        std::this_thread::yield();
+    CHECK(f.info().reserved == mib);
+    CHECK(f.info().used == 0);
+    CHECK(f.memory.allocate(f.stream, mib, managed).value() == small);
+}
+
+TEST_CASE("managed memory that is beyond what is kept can be had again until it is freed")
+{
+    memory_fixture f({}, 4096 * mib);
+    constexpr auto managed = memory_kind::managed;
+    void* p = f.allocate(1024 * mib, managed).value();
+    f.occupy(f.gates[0]);
+    f.release(p, 1024 * mib, managed);
+    CHECK(f.memory.allocate(f.stream, 1024 * mib, managed).value() == p);
+    f.gates[0].open();
+    f.helpers.stop();
+    CHECK(f.fake.calls("cuMemFree") == 0);
+    CHECK(f.info().used == 1024 * mib);
+    // Without a thread to free it, it is kept to the end.
+    f.release(p, 1024 * mib, managed);
+    CHECK(f.info().reserved == 1024 * mib);
+}
+
+TEST_CASE("managed memory that was got for somebody waits for him, however large")
+{
+    memory_fixture f({}, 4096 * mib);
+    constexpr auto managed = memory_kind::managed;
+    void* p = f.allocate(512 * mib, managed).value();
+    const int before = f.told.count();
+    CHECK(f.memory.allocate(f.stream, 1024 * mib, managed).value() == nullptr);
+    f.told.wait_for(before + 1);
+    f.release(p, 512 * mib, managed);
+    while (f.fake.allocated() != 1024 * mib)
+        std::this_thread::yield();
+    CHECK(f.memory.allocate(f.stream, 1024 * mib, managed).value() != nullptr);
+}
+
+TEST_CASE("no more small buffers are kept than the release threshold allows")
+{
+    struct row {
+        std::uint64_t threshold;
+        std::uint64_t kept;
+    };
+    for (const auto& r : {row{0, 0}, row{3 * mib, 2 * mib}, row{~std::uint64_t(0), 8 * mib}}) {
+        CAPTURE(r.threshold);
+        cuda_options o;
+        o.release_threshold = r.threshold;
+        memory_fixture f(o);
+        std::vector<void*> all;
+        for (int i = 0; i < 4; ++i)
+            all.push_back(f.allocate(2 * mib).value());
+        for (void* p : all)
+            CHECK(f.memory.release(f.stream, p, 2 * mib, memory_kind::device, device_memory::last_use::unused) ==
+                  CUDA_SUCCESS);
+        REQUIRE(f.api.cuStreamSynchronize(f.stream) == CUDA_SUCCESS);
+        CHECK(f.fake.allocated() == r.kept);
+        CHECK(f.info().reserved <= r.threshold);
+    }
 }
 
 TEST_CASE_FIXTURE(memory_fixture, "trim gives the pool's unused memory back, also what nobody came for")

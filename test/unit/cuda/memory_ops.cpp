@@ -1,8 +1,10 @@
 #include "cuda/backend.hpp"
 #include "cuda/error.hpp"
 #include "memory_support.hpp"
+#include "support/fake_cublas.hpp"
 
 #include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -11,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -20,15 +23,18 @@ using cuda::backend;
 
 /// A backend on the fake driver, and one stream of it.
 struct ops_fixture {
-    ops_fixture() : made(create()), here(made->enter()), stream(made->make_stream(priority::normal).value())
+    explicit ops_fixture(const cuda_options& how = {})
+        : made(create(how)), here(made->enter()), stream(made->make_stream(priority::normal).value())
     {
         made->listen(told.call());
     }
 
-    std::unique_ptr<backend> create()
+    std::unique_ptr<backend> create(const cuda_options& how)
     {
         backend::options o;
+        static_cast<cuda_options&>(o) = how;
         o.driver = &fake.api();
+        o.cublas = &blas.api();
         return std::move(backend::create(o)).value();
     }
 
@@ -43,9 +49,9 @@ struct ops_fixture {
     }
 
     template <class Op>
-    error_code run(const Op& op, std::array<void*, max_operands> operands)
+    error_code run(const Op& op, std::array<void*, max_operands> operands, void* reply = nullptr)
     {
-        bound_op bound{.info = &info_of<Op>(), .op = &op, .operands = operands};
+        bound_op bound{.info = &info_of<Op>(), .op = &op, .reply = reply, .operands = operands};
         error_code ec;
         for (;;) {
             const int rung = told.count();
@@ -74,6 +80,7 @@ struct ops_fixture {
     }
 
     test::fake_cuda fake;
+    test::fake_cublas blas{fake};
     test::told told;
     std::unique_ptr<backend> made;
     cuda::context_handle::scope here;
@@ -245,6 +252,46 @@ TEST_CASE_FIXTURE(ops_fixture, "trim gives back what the pools keep")
     CHECK(run(memory::trim{}, {}) == error_code());
     CHECK(made->memory().reserved < size);
     CHECK(made->memory().pinned_reserved == 0);
+}
+
+TEST_CASE("copies and reductions end while users hold all the pinned memory they can get")
+{
+    constexpr std::size_t mib = std::size_t(1) << 20;
+    for (const std::uint64_t limit : {4 * mib, 64 * mib})
+        for (const std::size_t each : {std::size_t(1), mib / 4, mib, 2 * mib}) {
+            CAPTURE(limit);
+            CAPTURE(each);
+            cuda_options how;
+            how.pinned_limit = limit;
+            ops_fixture f(how);
+            std::vector<void*> held;
+            for (;;) {
+                const int rung = f.told.count();
+                if (void* p = f.made->pinned()->try_allocate(each).value()) {
+                    held.push_back(p);
+                    continue;
+                }
+                // Nothing is on its way any more, and nobody will let go.
+                if (f.made->quiet() && f.told.count() == rung)
+                    break;
+                std::this_thread::yield();
+            }
+            CHECK(held.size() > 0);
+            check_transfers<float>(f);
+            constexpr std::size_t count = 3 * mib / sizeof(float);
+            const std::vector<float> data(count, 1.0f);
+            void* p = f.allocate(count * sizeof(float));
+            CHECK(f.run(detail::write_op<float>{.dst = of_size<float>(count), .src = data.data(), .count = count},
+                        {p}) == error_code());
+            float sum = 0;
+            const auto x = of_size<float>(1000);
+            CHECK(f.run(blas::dot<float>{.x = x, .y = x, .n = 1000}, {p, p}, &sum) == error_code());
+            CHECK(sum == 1000);
+            CHECK(f.made->memory().pinned_reserved <= limit);
+            for (void* h : held)
+                f.made->pinned()->release(h);
+            f.made->release(f.stream, p, count * sizeof(float), memory_kind::device);
+        }
 }
 
 TEST_CASE_FIXTURE(ops_fixture, "a function of the caller's gets the stream its op is on")

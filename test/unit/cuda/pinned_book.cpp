@@ -12,6 +12,7 @@
 namespace {
 
 using book = coaccel::cuda::pinned_book;
+using taker = book::taker;
 using verdict = book::verdict;
 
 constexpr std::size_t kib = 1024;
@@ -19,14 +20,14 @@ constexpr std::size_t mib = 1024 * kib;
 
 /// A book whose wishes are granted at once, at made-up addresses.
 struct granted {
-    explicit granted(std::uint64_t limit) : pages(limit), limit(limit) {}
+    explicit granted(std::uint64_t limit, std::uint64_t reserve = 0) : pages(limit, reserve) {}
 
-    book::answer take(std::size_t bytes)
+    book::answer take(std::size_t bytes, taker who = taker::user)
     {
-        auto a = pages.take(bytes);
+        auto a = pages.take(bytes, who);
         while (a.what == verdict::grow) {
             grant(a);
-            a = pages.take(bytes);
+            a = pages.take(bytes, who);
         }
         return a;
     }
@@ -40,7 +41,6 @@ struct granted {
     }
 
     book pages;
-    std::uint64_t limit;
     std::uintptr_t next = mib;
 };
 
@@ -77,7 +77,7 @@ TEST_CASE("requests are rounded up to their block, and the first of a block asks
         CHECK(b.block_for(r.bytes) == r.block);
         const auto a = b.take(r.bytes);
         CHECK(a.what == verdict::grow);
-        CHECK(a.wanted.block_bytes == r.block);
+        CHECK(a.wanted.shelf.block_bytes == r.block);
         CHECK(a.wanted.bytes == r.slab);
         CHECK(a.give_up.empty());
     }
@@ -130,7 +130,7 @@ TEST_CASE("what is growing counts against the limit until it has failed")
     CHECK(b.take(4 * mib).wanted.bytes == 16 * mib);
     CHECK(b.take(1).what == verdict::wait);
     CHECK(b.reserved() == 0);
-    b.not_grown(4 * mib);
+    b.not_grown({taker::user, 4 * mib});
     CHECK(b.take(1).what == verdict::grow);
     CHECK(b.take(4 * mib).wanted.bytes == 8 * mib);
 }
@@ -147,10 +147,10 @@ TEST_CASE("all blocks of a slab are handed out before the next slab is asked for
     CHECK(*blocks.rbegin() - *blocks.begin() == 31 * 64 * kib);
     CHECK(g.pages.reserved() == 2 * mib);
     CHECK(g.pages.used() == 2 * mib);
-    CHECK_FALSE(g.pages.has_free(64 * kib));
+    CHECK_FALSE(g.pages.has_free({taker::user, 64 * kib}));
     const std::uintptr_t some = *std::next(blocks.begin(), 7);
     g.pages.give_back(some);
-    CHECK(g.pages.has_free(64 * kib));
+    CHECK(g.pages.has_free({taker::user, 64 * kib}));
     CHECK(g.take(64 * kib).block == some);
     CHECK(g.pages.take(64 * kib).what == verdict::grow);
 }
@@ -170,10 +170,10 @@ TEST_CASE("an unused slab of another size is given up for room, and only then, a
     CHECK(a.what == verdict::grow);
     REQUIRE(a.give_up.size() == 1);
     CHECK(a.give_up[0].bytes == 8 * mib);
-    CHECK(a.give_up[0].block_bytes == mib);
+    CHECK(a.give_up[0].shelf.block_bytes == mib);
     CHECK(g.pages.reserved() == 10 * mib);
     // Taken back when it could not be given up after all.
-    g.pages.not_grown(10 * mib);
+    g.pages.not_grown({taker::user, 10 * mib});
     g.pages.add(a.give_up[0]);
     CHECK(g.take(mib).what == verdict::have);
     g.pages.give_back(large.block);
@@ -202,6 +202,58 @@ TEST_CASE("slabs are struck out one by one, unused ones or all")
     CHECK(g.take(1).what == verdict::have);
 }
 
+TEST_CASE("users never have the reserve, and own takers no more than that at once")
+{
+    const book b(10 * mib, 2 * mib);
+    CHECK(b.block_for(8 * mib) == 8 * mib);
+    CHECK(b.block_for(8 * mib + 1) == 0);
+    CHECK(b.block_for(2 * mib, taker::own) == 2 * mib);
+    CHECK(b.block_for(2 * mib + 1, taker::own) == 0);
+    CHECK(book(8192, 4096).take(4096).wanted.bytes == 4096);
+    CHECK(book(8192, 4096).take(4097, taker::own).what == verdict::never);
+    CHECK(book(4096, 4096).take(1).what == verdict::never);
+    CHECK(book(4096, 4096).take(1, taker::own).wanted.bytes == 4096);
+}
+
+TEST_CASE("own takers are served whatever users hold, in blocks of any size")
+{
+    for (const std::size_t each : {std::size_t(1), 64 * kib, 1 * mib, 3 * mib, 8 * mib}) {
+        CAPTURE(each);
+        granted g(10 * mib, 2 * mib);
+        std::vector<std::uintptr_t> held;
+        for (auto a = g.take(each); a.what == verdict::have; a = g.take(each))
+            held.push_back(a.block);
+        // One block of each slab is enough to hold it up.
+        std::set<std::uintptr_t> slabs;
+        for (const std::uintptr_t block : held)
+            if (!slabs.insert(block / (2 * mib)).second)
+                g.pages.give_back(block);
+        CHECK_FALSE(slabs.empty());
+        for (const std::size_t own : {std::size_t(1), 64 * kib, 1 * mib, 2 * mib}) {
+            CAPTURE(own);
+            const auto a = g.take(own, taker::own);
+            CHECK(a.what == verdict::have);
+            g.pages.give_back(a.block);
+        }
+        CHECK(g.pages.reserved() <= 10 * mib);
+    }
+}
+
+TEST_CASE("own takers may have what users leave, and users get it when it is unused")
+{
+    granted g(10 * mib, 2 * mib);
+    std::vector<std::uintptr_t> own;
+    for (int i = 0; i < 10; ++i)
+        own.push_back(g.take(mib, taker::own).block);
+    CHECK(g.take(mib, taker::own).what == verdict::wait);
+    CHECK(g.take(8 * mib).what == verdict::wait);
+    for (const std::uintptr_t block : own)
+        g.pages.give_back(block);
+    CHECK(g.take(8 * mib).what == verdict::have);
+    CHECK(g.take(1).what == verdict::wait);
+    CHECK(g.take(mib, taker::own).what == verdict::have);
+}
+
 TEST_CASE("no two blocks ever overlap and the counts are right, whatever is taken and given back")
 {
     const auto seed = std::random_device{}();
@@ -209,9 +261,11 @@ TEST_CASE("no two blocks ever overlap and the counts are right, whatever is take
     std::mt19937 random(seed);
     for (const std::uint64_t limit : {std::uint64_t(64 * kib), std::uint64_t(5 * mib), std::uint64_t(64 * mib)}) {
         CAPTURE(limit);
-        book b(limit);
+        const std::uint64_t reserve = limit / 4;
+        book b(limit, reserve);
         std::map<std::uintptr_t, std::size_t> slabs;
         std::map<std::uintptr_t, std::size_t> held;
+        std::set<std::uintptr_t> held_by_own;
         std::vector<book::slab> coming;
         std::uintptr_t next = mib;
         std::uint64_t used = 0;
@@ -219,7 +273,7 @@ TEST_CASE("no two blocks ever overlap and the counts are right, whatever is take
             book::slab s = coming[i];
             coming.erase(coming.begin() + static_cast<std::ptrdiff_t>(i));
             if (random() % 4 == 0)
-                return b.not_grown(s.block_bytes);
+                return b.not_grown(s.shelf);
             s.base = next;
             next += s.bytes + (random() % 3) * mib;
             slabs.emplace(s.base, s.bytes);
@@ -235,8 +289,9 @@ TEST_CASE("no two blocks ever overlap and the counts are right, whatever is take
             const auto what = random() % 10;
             if (what < 5) {
                 const std::size_t bytes = random() % (std::size_t(1) << (random() % 24)) + 1;
-                const std::size_t block = b.block_for(bytes);
-                const auto a = b.take(bytes);
+                const auto who = random() % 2 ? taker::own : taker::user;
+                const std::size_t block = b.block_for(bytes, who);
+                const auto a = b.take(bytes, who);
                 REQUIRE((a.what == verdict::never) == (block == 0));
                 if (a.what == verdict::have) {
                     auto in = slabs.upper_bound(a.block);
@@ -247,6 +302,8 @@ TEST_CASE("no two blocks ever overlap and the counts are right, whatever is take
                     REQUIRE((after == held.end() || a.block + block <= after->first));
                     REQUIRE((after == held.begin() || std::prev(after)->first + std::prev(after)->second <= a.block));
                     held.emplace(a.block, block);
+                    if (who == taker::own)
+                        held_by_own.insert(a.block);
                     used += block;
                 } else if (a.what == verdict::grow) {
                     for (const auto& s : a.give_up) {
@@ -261,11 +318,15 @@ TEST_CASE("no two blocks ever overlap and the counts are right, whatever is take
                     REQUIRE(all <= limit);
                 } else if (a.what == verdict::wait) {
                     REQUIRE((!held.empty() || !coming.empty()));
+                    const auto is_own = [](const book::slab& s) { return s.shelf.who == taker::own; };
+                    if (who == taker::own)
+                        REQUIRE((!held_by_own.empty() || std::ranges::any_of(coming, is_own)));
                 }
             } else if (what < 9 && !held.empty()) {
                 auto victim = std::next(held.begin(), static_cast<std::ptrdiff_t>(random() % held.size()));
                 used -= victim->second;
                 b.give_back(victim->first);
+                held_by_own.erase(victim->first);
                 held.erase(victim);
             } else if (!coming.empty()) {
                 settle(random() % coming.size());

@@ -21,6 +21,8 @@ using cuda::pinned_pool;
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
+/// What users never have of a limit that is not large.
+constexpr std::size_t least_reserve = 2 * mib;
 
 struct pool_fixture : test::fake_context {
     explicit pool_fixture(std::uint64_t limit = 64 * mib) : pool(std::in_place, api, helpers, limit)
@@ -90,7 +92,7 @@ TEST_CASE_FIXTURE(pool_fixture, "who asks while memory is being made does not ha
 
 TEST_CASE("what is larger than the limit is refused at once, what is not is had when others let go")
 {
-    pool_fixture f(8 * mib);
+    pool_fixture f(8 * mib + least_reserve);
     CHECK(f.pool->try_allocate(8 * mib + 1).error() == errc::out_of_memory);
     void* all = f.allocate(8 * mib).value();
     const int before = f.told.count();
@@ -106,6 +108,52 @@ TEST_CASE("what is larger than the limit is refused at once, what is not is had 
     f.pool->release(little);
     CHECK(f.allocate(8 * mib).value() != nullptr);
     CHECK(f.fake.registered() == 8 * mib);
+}
+
+TEST_CASE("a part of each limit is kept from users, more of it where there is more")
+{
+    struct row {
+        std::uint64_t limit;
+        std::uint64_t reserve;
+    };
+    const row rows[] = {
+        {0, 0},
+        {4096, 4096},
+        {8191, 8191},
+        {8192, 4096},
+        {1 * mib, 512 * kib},
+        {4 * mib, 2 * mib},
+        {16 * mib, 2 * mib},
+        {64 * mib, 8 * mib},
+        {512 * mib, 16 * mib},
+        {~std::uint64_t(0), 16 * mib},
+    };
+    for (const auto& r : rows) {
+        CAPTURE(r.limit);
+        CHECK(pinned_pool::reserve_of(r.limit) == r.reserve);
+    }
+}
+
+TEST_CASE("what copies and results need is there when users have all they can get")
+{
+    for (const std::uint64_t limit : {std::uint64_t(8 * kib), std::uint64_t(4 * mib), std::uint64_t(64 * mib)}) {
+        CAPTURE(limit);
+        pool_fixture f(limit);
+        const std::uint64_t reserve = pinned_pool::reserve_of(limit);
+        CHECK(f.allocate(limit - reserve + 1).error() == errc::out_of_memory);
+        void* all = f.allocate(limit - reserve).value();
+        CHECK(f.pool->try_allocate(1).value() == nullptr);
+        CHECK(f.pool->try_allocate_own(reserve + 1).error() == errc::out_of_memory);
+        for (const std::size_t bytes : {std::size_t(64), std::size_t(4 * kib), std::size_t(reserve)}) {
+            CAPTURE(bytes);
+            void* own = f.until_answered([&] { return f.pool->try_allocate_own(bytes); }).value();
+            REQUIRE(own);
+            CHECK(f.registered(own));
+            f.pool->release(own);
+        }
+        CHECK(f.fake.registered() <= limit);
+        f.pool->release(all);
+    }
 }
 
 TEST_CASE_FIXTURE(pool_fixture, "a release tells nobody when nobody waits")
@@ -223,7 +271,7 @@ TEST_CASE_FIXTURE(pool_fixture, "a job that comes after the detach leaves the dr
 
 TEST_CASE("without a thread to make it there is no memory, and what was to be given up stays")
 {
-    pool_fixture f(8 * mib);
+    pool_fixture f(8 * mib + least_reserve);
     void* p = f.allocate(8 * mib).value();
     f.pool->release(p);
     f.helpers.stop();

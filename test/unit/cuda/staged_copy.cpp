@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <optional>
 #include <random>
@@ -267,8 +268,7 @@ TEST_CASE_FIXTURE(copy_fixture, "managed memory is copied directly")
     CHECK(pool->reserved() == 0);
 }
 
-TEST_CASE(
-    "a copy that waits for the stream leaves its thread to other jobs, and is busy with the caller until it is done")
+TEST_CASE("a copy that waits for the stream leaves its thread to other jobs")
 {
     for (const auto way : {direction::to_device, direction::to_host}) {
         CAPTURE(int(way));
@@ -281,7 +281,7 @@ TEST_CASE(
         bound_op op;
         auto begun = [&]() -> result<bool> {
             CHECK(f.copies->enqueue(f.stream, op, what).value() == progress::pending);
-            return f.busy == 1;
+            return f.pool->used() > 0;
         };
         REQUIRE(f.until_answered(begun));
         for (int i = 0; i < 20; ++i) {
@@ -290,7 +290,6 @@ TEST_CASE(
             other.wait_for(1);
         }
         CHECK(f.copies->enqueue(f.stream, op, what).value() == progress::pending);
-        CHECK(f.busy == 1);
         f.fake.let_go(f.stream);
         CHECK(f.start(op, what) == error_code());
         CHECK(f.busy == 0);
@@ -388,16 +387,15 @@ TEST_CASE("a copy leaves the caller's memory once the context is given up, and i
             bound_op op;
             auto begun = [&]() -> result<bool> {
                 CHECK(f.copies->enqueue(f.stream, op, what).value() == progress::pending);
-                return f.busy == 1;
+                return f.pool->used() > 0;
             };
             REQUIRE(f.until_answered(begun));
             if (killed)
                 f.fake.kill(CUDA_ERROR_ILLEGAL_ADDRESS);
             else
                 f.given_up = true;
-            while (f.busy != 0)
+            while (f.busy != 0 || !f.given_up)
                 std::this_thread::yield();
-            CHECK(f.given_up == true);
             f.helpers.stop();
             CHECK(f.fake.calls_after_death() == 0);
             f.fake.let_go(f.stream);
@@ -408,6 +406,30 @@ TEST_CASE("a copy leaves the caller's memory once the context is given up, and i
             }
         }
     }
+}
+
+TEST_CASE("a copy that has not begun is not in the caller's memory, and never will be")
+{
+    copy_fixture f(1);
+    std::promise<void> gate;
+    REQUIRE(f.helpers.run([&] { gate.get_future().wait(); }));
+    const bytes before = random_bytes(12 * mib);
+    bytes host = before;
+    const CUdeviceptr p = f.device(host.size());
+    const host_copy what{.way = direction::to_host, .device = p, .host = host.data(), .bytes = host.size()};
+    bound_op op;
+    CHECK(f.copies->enqueue(f.stream, op, what).value() == progress::pending);
+    CHECK(f.busy == 0);
+    f.given_up = true;
+    gate.set_value();
+    CHECK(f.until_answered([&]() -> result<bool> {
+        auto now = f.copies->enqueue(f.stream, op, what);
+        CHECK((!now || now.value() == progress::pending));
+        return !now;
+    }));
+    CHECK(f.busy == 0);
+    CHECK(host == before);
+    f.given_up = false;
 }
 
 TEST_CASE("many copies at once share what there is")
