@@ -83,20 +83,15 @@ private:
     /// From one that landed alone: of several, nobody knows when.
     void learn(const lane& l, clock::time_point now, bool polling) noexcept
     {
-        const auto taken = now - l.began();
-        const auto kind = l.flights.front().kind;
-        if (polling)
-            forecast_.saw(kind, taken);
-        else if (l.overdue)
-            forecast_.ended_after(kind, taken);
-        else
-            forecast_.ended_before(kind, taken);
+        forecast_.learn(l.flights.front().kind, now - l.began(), polling, l.overdue);
     }
 
     void land(lane& l)
     {
         const auto f = std::move(l.flights.front());
         l.flights.pop_front();
+        while (!l.holds.empty() && l.holds.front().ticket <= f.ticket)
+            l.holds.pop_front();
         lanes_.pass({l.id, f.ticket});
         for (auto& o : f.who->ops)
             if (auto ec = backend_.finish(o); ec && !f.who->outcome)

@@ -24,7 +24,7 @@ completion_rule::decision completion_rule::adapt(clock::time_point now, const fo
 {
     if (now - last_progress_ < spin_budget_)
         return {action::poll};
-    if (next.end == clock::time_point::max())
+    if (next.end == clock::time_point::max() || spin_budget_ == clock::duration::zero())
         return {action::arm};
     // Wide enough for the delay of a timer, for a core that slept to come round, and for the spread of a kernel.
     const auto least = 12 * spin_budget_;

@@ -2,6 +2,10 @@
 
 #include "context/operands.hpp"
 
+#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/plugin_call.hpp>
+
 #include <algorithm>
 
 namespace coaccel::detail {
@@ -15,6 +19,21 @@ constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t value) noexcept
     return seed ^ seed >> 29;
 }
 
+/// What tells apart ops that have a name in common, because the work is their caller's.
+std::uint64_t work_of(const bound_op& o) noexcept
+{
+    if (o.info->id == jit::launch_op_id) {
+        const auto& head = o.as<jit::launch_head>();
+        const auto& g = head.shape.grid;
+        return mix(head.kernel, std::uint64_t(g.x) * g.y * g.z);
+    }
+    if (o.info->id == plugin::call_op_id)
+        return hash(o.as<plugin::call_head>().function);
+    if (o.info->id == user_op_id)
+        return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(o.as<user_op>().call));
+    return 0;
+}
+
 } // namespace
 
 end_forecast::kind end_forecast::kind_of(const request& r) noexcept
@@ -22,6 +41,7 @@ end_forecast::kind end_forecast::kind_of(const request& r) noexcept
     kind k = mix(r.bytes, r.ops.size());
     const bound_op& first = r.ops.front();
     k = mix(k, first.info->id);
+    k = mix(k, work_of(first));
     for (std::size_t i = 0; i < first.info->operands.size(); ++i)
         k = mix(k, operand_of(first, i).size);
     return k;
@@ -31,6 +51,16 @@ end_forecast::outlook end_forecast::of(kind k) const noexcept
 {
     const entry& e = entries_[k % entries_.size()];
     return e.what == k ? outlook{e.expected, e.hits >= enough_hits} : outlook{};
+}
+
+void end_forecast::learn(kind k, duration taken, bool polling, bool overdue) noexcept
+{
+    if (polling)
+        saw(k, taken);
+    else if (overdue)
+        ended_after(k, taken);
+    else
+        ended_before(k, taken);
 }
 
 void end_forecast::saw(kind k, duration taken) noexcept

@@ -27,14 +27,15 @@ public:
 
     outlook of(kind k) const noexcept;
 
-    /// An op ended while somebody was polling, so that this is how long it took.
-    void saw(kind k, duration taken) noexcept;
+    /// An op ended. `polling`: somebody has been looking all the time, so that this is how long it took; else it took
+    /// at most as long. `overdue`: the time it was expected to end has come, and it did not.
+    void learn(kind k, duration taken, bool polling, bool overdue) noexcept;
 
-    /// Nobody was looking when an op ended, which took at most as long: before the time it was expected to, or after.
+private:
+    void saw(kind k, duration taken) noexcept;
     void ended_before(kind k, duration at_most) noexcept;
     void ended_after(kind k, duration at_most) noexcept;
 
-private:
     struct entry {
         kind what = 0;
         duration expected{};

@@ -200,7 +200,7 @@ private:
                     return false;
             for (const point& p : d.waits)
                 if (!r.outcome && lanes_.must_wait(l, p))
-                    r.outcome = life_.fatal(lanes_.hold_back(l, p));
+                    r.outcome = life_.fatal(lanes_.hold_back(l, d.ticket, p));
         }
         for (; d.next_op < r.ops.size() && !r.outcome; ++d.next_op) {
             bound_op& o = r.ops[d.next_op];

@@ -30,6 +30,12 @@ public:
         end_forecast::kind kind = 0;
     };
 
+    /// A request that waits for another lane.
+    struct hold {
+        std::uint64_t ticket = 0;
+        point until;
+    };
+
     struct departure {
         request* who;
         std::uint64_t ticket;
@@ -41,14 +47,6 @@ public:
     lane(stream s, lane_id i, context_events& e) : work(std::move(s)), id(i), events_(e) {}
 
     bool busy() const noexcept { return !flights.empty() || !departures.empty(); }
-
-    /// The oldest request that has not landed; null when there is none.
-    request* oldest() const noexcept
-    {
-        if (!flights.empty())
-            return flights.front().who;
-        return departures.empty() ? nullptr : departures.front().who;
-    }
 
     /// When the oldest flight began, as far as one can tell.
     clock::time_point began() const noexcept { return std::max(flights.front().who->launched, last_landing); }
@@ -128,7 +126,10 @@ public:
     std::uint64_t taken_off = 0;
     boost::circular_buffer<flight> flights{64};
     std::deque<departure> departures;
+    std::deque<hold> holds;
     clock::time_point last_landing{};
+    /// Until then, if ever, the oldest waited for another lane.
+    clock::time_point held_back{};
     /// The time came for the oldest to end, and it did not.
     bool overdue = false;
     event watched;

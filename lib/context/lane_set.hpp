@@ -62,11 +62,21 @@ public:
     /// Whether what comes next on `l` must be held back for p; if so it is taken as done from then on.
     bool must_wait(const lane& l, point p) { return order_.must_wait(l.id, p); }
 
-    error_code hold_back(lane& l, point p)
+    /// Whether the oldest flight of `l` waits for another lane.
+    bool is_held_back(const lane& l) const noexcept
+    {
+        return std::ranges::any_of(
+            l.holds, [&](const auto& h) { return h.ticket <= l.flights.front().ticket && !order_.passed(h.until); });
+    }
+
+    /// Has what comes next on `l`, the request with this ticket, wait for p.
+    error_code hold_back(lane& l, std::uint64_t ticket, point p)
     {
         lane& other = *all_[p.lane];
-        if (&other != allocations_)
+        if (&other != allocations_) {
+            l.holds.push_back({ticket, p});
             return backend_.wait(l.work, other.end_of(p.ticket));
+        }
         // Nobody waits for an allocation but the first op that uses it, so there the event is recorded, for all
         // allocations so far.
         (void)order_.must_wait(l.id, {p.lane, other.last_ticket});

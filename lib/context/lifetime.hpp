@@ -4,8 +4,10 @@
 #include "context/graveyard.hpp"
 #include "context/lane_set.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace coaccel::detail {
@@ -62,7 +64,7 @@ public:
         if (hang_timeout_ <= std::chrono::nanoseconds(0) || dying_)
             return;
         for (auto& l : lanes)
-            if (const request* r = l->oldest(); r && now - r->launched > hang_timeout_)
+            if (hangs(*l, lanes, now))
                 condemn(errc::context_lost);
     }
 
@@ -74,11 +76,13 @@ public:
     /// Ends all work, blocking. `b` is gone afterwards, and must not be used by any part any more.
     void stop(std::unique_ptr<B>& b, lane_set<B>& lanes) noexcept
     {
-        const bool condemned = std::exchange(dying_, true);
+        bool condemned = std::exchange(dying_, true);
         if (!b)
             return;
         b->listen({});
         b->abort();
+        if (!condemned && hang_timeout_.count() > 0)
+            condemned = !outlast(*b, lanes);
         const auto until = condemned ? clock::now() + longest_farewell : clock::time_point::max();
         bool free = !condemned || b->quiet();
         for (auto& l : lanes)
@@ -90,6 +94,35 @@ public:
 
 private:
     static constexpr auto longest_farewell = std::chrono::milliseconds(20);
+
+    bool hangs(lane<B>& l, const lane_set<B>& lanes, clock::time_point now) const noexcept
+    {
+        if (l.flights.empty())
+            return false;
+        if (lanes.is_held_back(l))
+            l.held_back = now;
+        return now - std::max(l.began(), l.held_back) > hang_timeout_;
+    }
+
+    /// Waits for what is under way, unless that hangs. False: it does.
+    bool outlast(B& b, lane_set<B>& lanes) const noexcept
+    {
+        [[maybe_unused]] const auto here = b.enter();
+        const auto until = clock::now() + hang_timeout_;
+        for (auto& l : lanes)
+            for (;;) {
+                const auto passed = l->count_passed(b);
+                if (!passed || passed.value() == l->flights.size())
+                    break;
+                if (clock::now() > until) {
+                    // Who is asked after an abort knows that it is dead.
+                    (void)b.status();
+                    return false;
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        return true;
+    }
 
     void condemn(error_code why) noexcept
     {

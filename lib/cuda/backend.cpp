@@ -125,6 +125,10 @@ void backend::listen(notification n) noexcept
         listener_ = n;
     }
     pinned_->listen(n);
+    // Host functions that are still to be called, perhaps by a context that is left alone, find nobody then.
+    if (!n.function)
+        for (auto& s : streams_)
+            s->notifier.disarm();
 }
 
 void backend::nudge() noexcept
@@ -275,7 +279,7 @@ error_code backend::status() noexcept
     // process: it is left alone. What it may still write to is memory of ours.
     if (aborted())
         dead_.store(true, std::memory_order_release);
-    if (!dead() || busy_with_callers.load(std::memory_order_acquire) != 0)
+    if (!dead() || busy_with_callers.load(std::memory_order_seq_cst) != 0)
         return {};
     // Behind a fault every call returns at once, so the jobs that were in the driver are soon out of it; and nobody
     // enters it any more.
@@ -287,7 +291,7 @@ error_code backend::status() noexcept
 
 void backend::abort() noexcept
 {
-    aborted_.store(true, std::memory_order_release);
+    aborted_.store(true, std::memory_order_seq_cst);
 }
 
 error_code backend::check(CUresult r) noexcept
@@ -297,7 +301,7 @@ error_code backend::check(CUresult r) noexcept
     if (is_sticky(r)) {
         verdict_.store(r, std::memory_order_release);
         dead_.store(true, std::memory_order_release);
-        aborted_.store(true, std::memory_order_release);
+        aborted_.store(true, std::memory_order_seq_cst);
     }
     return make_error(r);
 }
@@ -310,6 +314,10 @@ error_code backend::verdict() const noexcept
 
 fault backend::classify(const error_code& ec) noexcept
 {
+    // What keeps a context from being made does not end one that lives: a library that an op needs is not there, or
+    // what was asked for is nothing for this GPU.
+    if (ec == errc::library_missing || ec == errc::library_too_old || ec == make_error(CUDA_ERROR_INVALID_DEVICE))
+        return fault::library;
     const auto condition = ec.default_error_condition();
     return condition.category() == fault_category() ? static_cast<fault>(condition.value()) : fault::library;
 }

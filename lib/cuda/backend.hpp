@@ -116,7 +116,7 @@ public:
     error_code check(CUresult r) noexcept;
     bool dead() const noexcept { return dead_.load(std::memory_order_acquire); }
     /// Set from `abort` on: who works on the backstage gives up at the next occasion.
-    bool aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
+    bool aborted() const noexcept { return aborted_.load(std::memory_order_seq_cst); }
 
     /// Counts jobs on the backstage that use memory of the callers; the verdict on a dead context waits for them.
     std::atomic<int> busy_with_callers{0};

@@ -29,8 +29,7 @@ struct lane_policy {
 /// How the device learns that an op has ended.
 enum class completion : std::uint8_t {
     /// Poll from the executor for spin_budget, then as host_fn. It learns how long ops of a name and size take, and
-    /// polls
-    /// again when one is about to end. Quick for short ops, idle for long ones.
+    /// polls again when one is about to end. Quick for short ops, idle for long ones.
     adaptive,
     /// The backend calls back; at most one call is armed per lane. Before the executor sleeps it looks for a few
     /// microseconds more.
@@ -46,12 +45,15 @@ struct context_options {
     lane_policy lanes{};
     coaccel::completion completion = completion::adaptive;
     /// How long `adaptive` polls after the last op that ended; twelve times as long before and after the expected end
-    /// of one. Zero: it never polls.
+    /// of one, or, of one that is longer than that, a thirty-second part of its time before and a sixteenth after.
+    /// Zero: it never polls.
     std::chrono::nanoseconds spin_budget = std::chrono::microseconds(20);
     /// How often the context is asked for faults while ops are in flight.
     std::chrono::nanoseconds monitor_interval = std::chrono::milliseconds(25);
-    /// An op that runs longer than this condemns its context. Zero: never. A kernel that hangs on a GPU cannot be
-    /// stopped from within its process: its device fails, and the GPU goes on until the process ends.
+    /// An op that runs longer than this condemns its context. It counts from the time when nothing is before it on its
+    /// lane any more, and it waits for no other lane. Zero: never. A kernel that hangs on a GPU cannot be stopped from
+    /// within its process: its device fails, and the GPU goes on until the process ends. Should the kernel only have
+    /// been slow, a download behind it may then still write to pinned memory of the caller's.
     std::chrono::nanoseconds hang_timeout{0};
 
     /// errc::invalid_option when something is out of range.

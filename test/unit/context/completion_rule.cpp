@@ -119,7 +119,11 @@ TEST_CASE("the longer an op, the wider adaptive looks around its end")
 TEST_CASE("a forecast makes nobody poll who has no budget for it")
 {
     rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 0ns});
-    CHECK(r.decide(true, false, start + 1ms, {start + 1us, 1us}).what == action::arm);
+    const rule::forecast next{start + 10ms, 10ms, true};
+    for (const std::chrono::microseconds at : {1000us, 9900us, 10000us, 10100us}) {
+        CHECK(r.decide(true, false, start + at, next).what == action::arm);
+        CHECK(r.decide(true, false, start + at, next).look_at == detail::clock::time_point::max());
+    }
 }
 
 TEST_SUITE_END();

@@ -1,7 +1,9 @@
 #include "context/end_forecast.hpp"
 
 #include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/jit_launch.hpp>
 
 #include <doctest/doctest.h>
 
@@ -45,6 +47,34 @@ TEST_CASE("ops of the same name and sizes are of one kind, wherever their buffer
     CHECK(kinds.size() == 5);
 }
 
+TEST_CASE("kernels are told apart by what they are, not by a name they have in common")
+{
+    jit::launch_head one{.kernel = 1, .shape = {.grid = {4}}};
+    detail::user_op mine, other;
+    mine.call = [](void*, const bound_op&, native_stream) noexcept {};
+    other.call = [](void*, const bound_op& o, native_stream) noexcept { (void)o.op; };
+    op_info launch, submit;
+    launch.id = jit::launch_op_id;
+    submit.id = detail::user_op_id;
+    const auto kind = [](const op_info& info, const void* op) {
+        struct bare final : detail::request {
+            void post() override {}
+            void destroy() noexcept override {}
+        } r;
+        bound_op o{.info = &info, .op = op};
+        r.ops = {&o, 1};
+        return end_forecast::kind_of(r);
+    };
+    auto two = one;
+    two.kernel = 2;
+    auto wider = one;
+    wider.shape.grid.x = 8;
+    CHECK(kind(launch, &one) == kind(launch, &one));
+    CHECK(kind(launch, &one) != kind(launch, &two));
+    CHECK(kind(launch, &one) != kind(launch, &wider));
+    CHECK(kind(submit, &mine) != kind(submit, &other));
+}
+
 TEST_CASE("nothing is known of what was never seen")
 {
     const end_forecast f;
@@ -54,13 +84,13 @@ TEST_CASE("nothing is known of what was never seen")
 TEST_CASE("what was seen is expected, and follows slowly")
 {
     end_forecast f;
-    f.saw(42, 100us);
+    f.learn(42, 100us, true, false);
     CHECK(f.of(42).expected == 100us);
     CHECK(f.of(43).expected == 0ns);
-    f.saw(42, 200us);
+    f.learn(42, 200us, true, false);
     CHECK(f.of(42).expected == 125us);
     for (int i = 0; i < 50; ++i)
-        f.saw(42, 200us);
+        f.learn(42, 200us, true, false);
     CHECK(f.of(42).expected > 199us);
     CHECK(f.of(42).expected <= 200us);
 }
@@ -68,8 +98,8 @@ TEST_CASE("what was seen is expected, and follows slowly")
 TEST_CASE("kinds that share a place drive each other out")
 {
     end_forecast f;
-    f.saw(1, 100us);
-    f.saw(1 + 256, 7us);
+    f.learn(1, 100us, true, false);
+    f.learn(1 + 256, 7us, true, false);
     CHECK(f.of(1).expected == 0ns);
     CHECK(f.of(257).expected == 7us);
 }
@@ -79,10 +109,10 @@ TEST_CASE("a forecast is reliable after a few hits, and no longer after a miss")
     end_forecast f;
     for (int i = 0; i < 4; ++i) {
         CHECK_FALSE(f.of(42).reliable);
-        f.saw(42, 100us);
+        f.learn(42, 100us, true, false);
     }
     CHECK(f.of(42).reliable);
-    f.ended_before(42, 90us);
+    f.learn(42, 90us, false, false);
     CHECK_FALSE(f.of(42).reliable);
 }
 
@@ -97,13 +127,13 @@ bool is_caught_soon(detail::clock::duration length, detail::clock::duration dela
         const auto begin = expected - std::max(least, expected / 32);
         const auto end = expected + std::max(least, expected / 16);
         if (expected == 0ns)
-            f.ended_before(7, length + delay);
+            f.learn(7, length + delay, false, false);
         else if (length < begin)
-            f.ended_before(7, std::min(length, begin) + delay);
+            f.learn(7, std::min(length, begin) + delay, false, false);
         else if (length < end)
             return true;
         else
-            f.ended_after(7, length + delay);
+            f.learn(7, length + delay, false, true);
     }
     return false;
 }

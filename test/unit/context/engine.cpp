@@ -91,6 +91,77 @@ TEST_CASE("an op that hangs condemns its context when the timeout is set")
         true);
 }
 
+TEST_CASE("an op that hangs is found out, though behind it on its lane is one that waits for who waits for it")
+{
+    for_each_context(
+        [](context_world& w) {
+            w.context.hang_timeout = 20ms;
+            context_driver d(w);
+            const auto x = d.floats(4);
+            const auto y = d.floats(4);
+            const auto z = d.floats(4);
+            lane_gate gate;
+            hold<inout<float>> hung(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+            exec<memory::copy<float>> elsewhere(memory::copy<float>{x, y}, exec_options{});
+            exec<memory::copy<float>> behind(memory::copy<float>{y, z}, exec_options{});
+            hung.options.lane = behind.options.lane = 0;
+            elsewhere.options.lane = 1;
+            d.submit(hung);
+            d.submit(elsewhere);
+            d.submit(behind);
+            d.run_until([&] { return !d.context->accepting(); });
+            gate.open();
+            d.run_until([&] { return d.losses > 0; });
+            CHECK(d.outcome(hung) == errc::context_lost);
+        },
+        true);
+}
+
+// In a time of the test's own.
+TEST_CASE("waiting for its turn is not hanging")
+{
+    for_each_context(
+        [](context_world& w) {
+            // Who polls looks at the clock in between.
+            if (w.context.completion == completion::polled)
+                return;
+            w.context.hang_timeout = 20ms;
+            context_driver d(w);
+            const auto x = d.floats(4);
+            const auto y = d.floats(4);
+            lane_gate first, second;
+            hold<inout<float>> a(hold_lane{&w, first}, std::tuple(inout<float>(x)));
+            hold<inout<float>> b(hold_lane{&w, second}, std::tuple(inout<float>(x)));
+            exec<memory::copy<float>> elsewhere(memory::copy<float>{x, y}, exec_options{});
+            a.options.lane = b.options.lane = 0;
+            elsewhere.options.lane = 1;
+            const auto start = clock::now();
+            for (detail::request* r : {static_cast<detail::request*>(&a), static_cast<detail::request*>(&b),
+                                       static_cast<detail::request*>(&elsewhere)})
+                d.context->submit(*r, start);
+            first.wait_for(1);
+            for (auto at = 0ms; at <= 15ms; at += 5ms)
+                (void)d.context->turn(start + at);
+            first.open();
+            while (!d.has_ended(a))
+                (void)d.context->turn(start + 15ms);
+            for (auto at = 15ms; at <= 30ms; at += 5ms)
+                (void)d.context->turn(start + at);
+            CHECK(d.losses == 0);
+            CHECK(d.context->accepting());
+            // Now it is.
+            for (auto at = 30ms; at <= 60ms; at += 5ms)
+                (void)d.context->turn(start + at);
+            CHECK_FALSE(d.context->accepting());
+            second.open();
+            d.run_until([&] { return d.losses > 0; });
+            CHECK_FALSE(d.outcome(a));
+            CHECK(d.outcome(b) == errc::context_lost);
+            CHECK(d.outcome(elsewhere) == errc::context_lost);
+        },
+        true);
+}
+
 TEST_CASE("out of memory is tried again after a trim")
 {
     for_each_context([](context_world& w) {

@@ -214,6 +214,23 @@ TEST_CASE("a notification comes once, when its event has passed, and holds nothi
     CHECK(two.count() == 1);
 }
 
+TEST_CASE("who does not listen any more is not notified either")
+{
+    fake_cuda driver(stepped());
+    auto b = make(driver);
+    const auto here = b->enter();
+    const std::size_t before = driver.streams().size();
+    auto s = b->make_stream(priority::normal).value();
+    driver.enqueue(driver.streams()[before].handle, [] {});
+    cuda_backend::event e;
+    told one;
+    CHECK_FALSE(b->record(e, s));
+    CHECK_FALSE(b->notify(e, one.call()));
+    b->listen({});
+    driver.run_all();
+    CHECK(one.count() == 0);
+}
+
 TEST_CASE("memory of both kinds comes when it is there, is counted, and goes back")
 {
     fake_cuda driver;

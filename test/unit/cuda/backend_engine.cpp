@@ -65,6 +65,26 @@ TEST_CASE("an op that never ends condemns its context when the timeout is set")
     });
 }
 
+TEST_CASE("a context that is dropped does not wait for an op that never ends, when the timeout is set")
+{
+    for_each_context([](context_world& w) {
+        w.context.hang_timeout = 20ms;
+        lane_gate never;
+        {
+            context_driver d(w);
+            const auto x = d.floats(4);
+            hold<inout<float>> hung(hold_lane{&w, never}, std::tuple(inout<float>(x)));
+            d.submit(hung);
+            never.wait_for(1);
+            detail::pending_list left;
+            d.context->drop(left);
+            CHECK(left.pop_front() == &hung);
+        }
+        never.open();
+        CHECK(as_cuda(w).driver.violations().empty());
+    });
+}
+
 TEST_CASE("a user's function may leave another context current")
 {
     for_each_context([](context_world& w) {

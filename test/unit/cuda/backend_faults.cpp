@@ -1,3 +1,4 @@
+#include "chosen_library.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/error.hpp"
 #include "errand.hpp"
@@ -451,6 +452,42 @@ TEST_CASE("when cuBLAS fails its op gets the status, and the next op a good hand
     w.blas.fail("cublasCreate", CUBLAS_STATUS_ALLOC_FAILED);
     exec<blas::dot<float>> r(blas::dot<float>{x, x, 4}, exec_options{});
     CHECK(d.outcome_of(r) == errc::out_of_memory);
+}
+
+TEST_CASE("without cuBLAS its ops say so, and the others go on")
+{
+    class without_blas final : public test::context_world {
+    public:
+        detail::context_factory factory() override { return cuda::make_factory({}, 0, &driver.api(), nullptr); }
+        void poison() override {}
+        fake_cuda driver;
+    };
+    const chosen_library nowhere(cuda::vendor_library::cublas, "/nowhere/libcublas.so.13");
+    without_blas w;
+    context_driver d(w);
+    const auto x = d.floats(4);
+    d.write(x, {1, 2, 3, 4});
+    for (int i = 0; i < 2; ++i) {
+        exec<blas::dot<float>> r(blas::dot<float>{x, x, 4}, exec_options{});
+        CHECK(d.outcome_of(r) == errc::library_missing);
+        d.ended.clear();
+    }
+    exec<memory::fill<float>> fill(memory::fill<float>{x, 1.0f}, exec_options{});
+    CHECK_FALSE(d.outcome_of(fill));
+    CHECK(d.losses == 0);
+}
+
+TEST_CASE("what is nothing for this GPU is an error of its op")
+{
+    cuda_world w;
+    context_driver d(w);
+    const auto x = d.floats(4);
+    w.driver.fail("cuMemsetD32Async", CUDA_ERROR_INVALID_DEVICE);
+    exec<memory::fill<float>> refused(memory::fill<float>{x, 1.0f}, exec_options{});
+    CHECK(d.outcome_of(refused) == cuda::make_error(CUDA_ERROR_INVALID_DEVICE));
+    exec<memory::fill<float>> next(memory::fill<float>{x, 1.0f}, exec_options{});
+    CHECK_FALSE(d.outcome_of(next));
+    CHECK(d.losses == 0);
 }
 
 TEST_CASE("several contexts share the fate of one")
