@@ -192,7 +192,7 @@ bool standbys::state::add(const starter& start)
 /// Under the mutex; they are to be destroyed outside.
 std::vector<link_ptr> standbys::state::take_ended()
 {
-    const auto alive = [](const link_ptr& l) { return !l->has_ended(); };
+    const auto alive = [](const link_ptr& l) { return !l->is_doomed(); };
     const auto ended = std::stable_partition(links_.begin(), links_.end(), alive);
     std::vector<link_ptr> all(std::make_move_iterator(ended), std::make_move_iterator(links_.end()));
     links_.erase(ended, links_.end());

@@ -24,7 +24,7 @@ public:
     explicit standbys(int wanted, std::chrono::nanoseconds pause = std::chrono::seconds(1));
     standbys(const standbys&) = delete;
     standbys& operator=(const standbys&) = delete;
-    /// Blocks until the processes have ended.
+    /// Blocks until the processes have ended, or have had the time to.
     ~standbys();
 
     /// The oldest, which may not be ready yet, or have ended; null when there is none.

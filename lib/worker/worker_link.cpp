@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <sys/socket.h>
+#include <utility>
 
 namespace coaccel::worker {
 namespace {
@@ -18,7 +19,7 @@ using clock = ward::clock;
 constexpr int beats_per_span = 4;
 constexpr auto slowest_beat = std::chrono::milliseconds(500);
 
-std::chrono::nanoseconds beat_of(const link_plan& plan)
+std::chrono::nanoseconds beat_of(const link_plan& plan) noexcept
 {
     const auto span = plan.heartbeat / beats_per_span;
     return plan.heartbeat.count() > 0 ? std::min<std::chrono::nanoseconds>(span, slowest_beat) : slowest_beat;
@@ -32,7 +33,42 @@ result<std::array<unique_fd, 2>> make_lifeline()
     return std::array{unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
+/// A killed process that nobody waits for any more. Once under the overseer it owns itself.
+class remains final : public ward {
+public:
+    remains(child_process child, std::shared_ptr<overseer> watch) noexcept
+        : child_(std::move(child)), watch_(std::move(watch))
+    {}
+
+    error_code watch() { return watch_->add(*this, child_.pidfd(), -1, {}); }
+
+    void ended() noexcept override { delete this; }
+    void said(std::string_view) noexcept override {}
+    bool alive(clock::time_point) noexcept override { return true; }
+
+private:
+    child_process child_;
+    std::shared_ptr<overseer> watch_;
+};
+
 } // namespace
+
+pulse::pulse(const link_plan& plan, time_point now) noexcept
+    : start_timeout_(plan.start_timeout), heartbeat_(plan.heartbeat), look_every_(beat_of(plan)), last_look_(now)
+{}
+
+errc pulse::look(std::uint64_t beats, time_point now) noexcept
+{
+    // Of a look that comes late only the usual time counts: while the machine or the container stood still, the worker
+    // could give no sign either.
+    silence_ += std::min<std::chrono::nanoseconds>(now - std::exchange(last_look_, now), look_every_);
+    if (std::exchange(beats_, beats) != beats)
+        silence_ = {};
+    // It beats only once it serves; until then the time to start is what counts.
+    if (beats == 0)
+        return silence_ >= start_timeout_ ? errc::worker_late : errc{};
+    return heartbeat_.count() > 0 && silence_ >= heartbeat_ ? errc::worker_hung : errc{};
+}
 
 result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
 {
@@ -71,10 +107,10 @@ worker_link::worker_link(const link_plan& plan, shared_area control, doorbell re
       errors_(child_.take_errors()), watch_(std::move(watch)),
       requests_(this->control().requests, control_area_.bytes().subspan(ring_offset, ring_bytes)),
       replies_(this->control().replies, control_area_.bytes().subspan(ring_offset + ring_bytes, ring_bytes)),
-      began_(clock::now()), last_beat_at_(began_)
+      began_(clock::now()), pulse_(plan, began_)
 {
     // When it cannot be watched it is as good as ended.
-    if (watch_->add(*this, child_.pidfd(), errors_.get(), plan.heartbeat.count() > 0 ? beat_of(plan) : slowest_beat)) {
+    if (watch_->add(*this, child_.pidfd(), errors_.get(), pulse_.look_every())) {
         child_.kill();
         ended();
     }
@@ -84,8 +120,21 @@ worker_link::~worker_link()
 {
     listen({});
     end(errc::worker_exited);
-    wait_for_end();
+    const bool gone = wait_for_end();
     watch_->remove(*this);
+    if (!gone && !has_ended())
+        leave_behind();
+}
+
+void worker_link::leave_behind() noexcept
+try {
+    log("was killed and does not end; left to end when it can");
+    auto left = std::make_unique<remains>(std::move(child_), watch_);
+    // If it cannot be watched there is nothing for it but to wait here.
+    if (!left->watch())
+        (void)left.release();
+} catch (const std::bad_alloc&) {
+    // As above.
 }
 
 control_block& worker_link::control() const noexcept
@@ -95,11 +144,10 @@ control_block& worker_link::control() const noexcept
 
 error_code worker_link::wait_until_ready()
 {
-    const auto until = began_ + plan_.start_timeout;
     std::vector<std::byte> record;
     for (;;) {
         // Looked at first: what it said before it ended still counts.
-        const bool over = has_ended();
+        const bool over = is_doomed();
         auto got = replies_.read(record);
         if (!got) {
             end(errc::worker_corrupted);
@@ -118,12 +166,13 @@ error_code worker_link::wait_until_ready()
             return reason();
         if (!replies_.may_sleep())
             continue;
-        const auto now = clock::now();
-        if (now >= until) {
+        // A timeout without end has no point in time at which it is over.
+        const auto left = plan_.start_timeout - (clock::now() - began_);
+        if (left <= left.zero()) {
             end(errc::worker_late);
             return reason();
         }
-        (void)reply_bell_.wait(until - now);
+        (void)reply_bell_.wait(left);
         replies_.awake();
     }
 }
@@ -157,35 +206,53 @@ void worker_link::wake_worker() noexcept
 
 void worker_link::end(errc why) noexcept
 {
+    bool first = false;
     {
         const std::scoped_lock lock(mutex_);
-        if (verdict_ == errc{} && !has_ended())
-            verdict_ = why;
+        first = !is_doomed();
+        if (first)
+            doom(why);
     }
+    // After the reason, or the signal would become it.
     child_.kill();
+    if (first)
+        reply_bell_.ring();
 }
 
-void worker_link::wait_for_end() noexcept
+/// Under the mutex. Who waits for answers is told at once, because a killed process may take its time to end.
+void worker_link::doom(errc why) noexcept
+{
+    verdict_ = why;
+    doomed_at_ = clock::now();
+    doomed_.store(true, std::memory_order_release);
+    tell();
+}
+
+/// Under the mutex.
+void worker_link::tell() noexcept
+{
+    changed_.notify_all();
+    if (listener_.function)
+        listener_.function(listener_.argument);
+}
+
+bool worker_link::wait_for_end() noexcept
 {
     if (forked())
-        return;
+        return true;
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return has_ended(); });
+    changed_.wait(lock, [this] { return is_doomed(); });
+    // Not from now on: who waits again does not wait as long again.
+    const auto left = plan_.patience - (clock::now() - doomed_at_);
+    return changed_.wait_for(lock, left, [this] { return has_ended(); });
 }
 
 bool worker_link::alive(clock::time_point now) noexcept
 {
-    const auto beats = control().beats.load(std::memory_order_relaxed);
-    if (beats != last_beats_) {
-        last_beats_ = beats;
-        last_beat_at_ = now;
-    }
-    // It beats only once it serves; until then the time to start is what counts.
-    const bool late = beats == 0 && now - began_ > plan_.start_timeout;
-    const bool hung = beats != 0 && plan_.heartbeat.count() > 0 && now - last_beat_at_ >= plan_.heartbeat;
-    if (!late && !hung)
+    const errc why = pulse_.look(control().beats.load(std::memory_order_relaxed), now);
+    if (why == errc{})
         return true;
-    end(late ? errc::worker_late : errc::worker_hung);
+    end(why);
     return false;
 }
 
@@ -196,15 +263,14 @@ void worker_link::ended() noexcept
         const std::scoped_lock lock(mutex_);
         if (how)
             end_ = *how;
-        if (verdict_ == errc{}) {
+        if (!is_doomed()) {
             verdict_ = end_.by_signal ? errc::worker_killed : errc::worker_exited;
             if (!end_.by_signal && end_.value == exit_mismatch)
                 verdict_ = errc::worker_mismatch;
+            doomed_.store(true, std::memory_order_release);
         }
         ended_.store(true, std::memory_order_release);
-        changed_.notify_all();
-        if (listener_.function)
-            listener_.function(listener_.argument);
+        tell();
     }
     reply_bell_.ring();
     log(reason().message());
@@ -214,14 +280,14 @@ error_code worker_link::reason() const
 {
     const std::scoped_lock lock(mutex_);
     std::string text = "worker " + std::to_string(child_.pid());
-    switch (verdict_) {
-    case errc::worker_killed:
+    if (verdict_ == errc::worker_mismatch)
+        text += ": " + plan_.program + " is of another version or build";
+    else if (verdict_ == errc::worker_killed && has_ended())
         text += " was ended by signal " + std::to_string(end_.value) + " (" + ::strsignal(end_.value) + ")";
-        break;
-    case errc::worker_exited: text += " ended with status " + std::to_string(end_.value); break;
-    case errc::worker_mismatch: text += ": " + plan_.program + " is of another version or build"; break;
-    default: text += ": " + make_error_code(verdict_).message();
-    }
+    else if (verdict_ == errc::worker_exited && has_ended())
+        text += " ended with status " + std::to_string(end_.value);
+    else
+        text += ": " + make_error_code(verdict_).message();
     return note_error(verdict_ == errc{} ? errc::context_lost : verdict_, std::move(text));
 }
 
@@ -239,8 +305,8 @@ try {
         return plan_.log(text);
     text += '\n';
     (void)std::fwrite(text.data(), 1, text.size(), stderr);
-} catch (const std::bad_alloc&) {
-    // A line less.
+} catch (...) {
+    // A line less, whatever the user's function throws.
 }
 
 } // namespace coaccel::worker

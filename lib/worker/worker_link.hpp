@@ -24,6 +24,29 @@ struct link_plan {
     std::chrono::nanoseconds start_timeout{};
     std::chrono::nanoseconds heartbeat{};
     void (*log)(std::string_view line) = nullptr;
+    /// How long to wait for the end of one that was killed: a call of the driver may hold it for any time.
+    std::chrono::nanoseconds patience = std::chrono::seconds(10);
+};
+
+/// Judges from its beats whether a worker lives.
+class COACCEL_DECL pulse {
+public:
+    using time_point = ward::clock::time_point;
+
+    pulse(const link_plan& plan, time_point now) noexcept;
+
+    std::chrono::nanoseconds look_every() const noexcept { return look_every_; }
+
+    /// No value: it lives. Else errc::worker_late or worker_hung.
+    errc look(std::uint64_t beats, time_point now) noexcept;
+
+private:
+    std::chrono::nanoseconds start_timeout_;
+    std::chrono::nanoseconds heartbeat_;
+    std::chrono::nanoseconds look_every_;
+    std::uint64_t beats_ = 0;
+    time_point last_look_;
+    std::chrono::nanoseconds silence_{};
 };
 
 /// One worker process and the memory in which one talks with it. Ends the process when it goes.
@@ -35,7 +58,7 @@ public:
                 child_process child, std::shared_ptr<overseer> watch);
     worker_link(const worker_link&) = delete;
     worker_link& operator=(const worker_link&) = delete;
-    /// Blocks until the process has ended.
+    /// Blocks like wait_for_end(). A process that has not ended then is left to the overseer.
     ~worker_link();
 
     /// Blocks until the worker has its context, at most as long as the plan allows.
@@ -45,7 +68,7 @@ public:
 
     ring_writer& requests() noexcept { return requests_; }
     ring_reader& replies() noexcept { return replies_; }
-    /// Rings when there are replies for who sleeps, and when the worker has ended.
+    /// Rings when there are replies for who sleeps, and when the worker is doomed or has ended.
     doorbell& reply_bell() noexcept { return reply_bell_; }
     /// After something was written.
     void wake_worker() noexcept;
@@ -56,13 +79,17 @@ public:
 
     /// Ends the worker, for a reason that becomes that of its end unless it already has one.
     void end(errc why) noexcept;
+    /// It has ended, or was killed and will: nothing is to be hoped from it. It may still write to shared memory.
+    bool is_doomed() const noexcept { return doomed_.load(std::memory_order_acquire); }
     bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-    /// Blocks until it has.
-    void wait_for_end() noexcept;
+    /// Blocks until it has ended, but once it is doomed no longer than the plan has patience.
+    ///
+    /// False: it has not, and what it may write to must not be given to others.
+    bool wait_for_end() noexcept;
     /// Why it ended, or is about to, with a message that names the process.
     error_code reason() const;
 
-    /// Told, from any thread, when the worker has ended. An empty one: nobody is.
+    /// Told, from any thread, when the worker is doomed, and again when it has ended. An empty one: nobody is.
     void listen(notification n) noexcept;
 
     void log(std::string_view line) const noexcept;
@@ -74,6 +101,9 @@ private:
     void ended() noexcept override;
 
     control_block& control() const noexcept;
+    void doom(errc why) noexcept;
+    void tell() noexcept;
+    void leave_behind() noexcept;
     error_code read_greeting(std::span<const std::byte> record);
 
     const link_plan plan_;
@@ -89,17 +119,18 @@ private:
     std::string backend_;
     hardware_info hardware_;
 
+    std::atomic<bool> doomed_{false};
     std::atomic<bool> ended_{false};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     errc verdict_{};
+    ward::clock::time_point doomed_at_{};
     child_process::end end_{};
     notification listener_;
 
     const ward::clock::time_point began_;
     // Of the overseer's thread.
-    std::uint64_t last_beats_ = 0;
-    ward::clock::time_point last_beat_at_;
+    pulse pulse_;
 };
 
 } // namespace coaccel::worker

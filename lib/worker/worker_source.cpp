@@ -84,7 +84,7 @@ private:
             link_ptr ready = standbys_.take();
             if (!ready)
                 break;
-            if (!ready->has_ended() && !wait_for(*ready))
+            if (!ready->is_doomed() && !wait_for(*ready))
                 return ready;
         }
         if (!await(nullptr))

@@ -2,6 +2,7 @@
 
 #include "fake_worker.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/undying.hpp"
 #include "worker/find_program.hpp"
 #include "worker/staging.hpp"
 
@@ -13,8 +14,13 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -224,6 +230,100 @@ TEST_CASE("a worker that is ended has the reason it was ended for")
     }
 }
 
+TEST_CASE("a worker that is killed and does not end is told at once, and again when it ends")
+{
+    fixture f;
+    f.use_worker();
+    auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    test::undying process(link->hardware().process);
+    if (!process)
+        return;
+    std::atomic<int> calls{0};
+    link->listen({[](void* n) noexcept { ++*static_cast<std::atomic<int>*>(n); }, &calls});
+    CHECK_FALSE(link->is_doomed());
+    link->end(errc::worker_hung);
+    CHECK(link->is_doomed());
+    CHECK(calls == 1);
+    CHECK(link->reply_bell().wait(0s));
+    CHECK(link->reason() == errc::worker_hung);
+    CHECK(link->wait_until_ready() == errc::worker_hung);
+    link->end(errc::worker_exited);
+    CHECK(calls == 1);
+    CHECK_FALSE(link->has_ended());
+    process.die();
+    CHECK(link->wait_for_end());
+    CHECK(calls == 2);
+    CHECK(link->has_ended());
+    CHECK(link->reason() == errc::worker_hung);
+}
+
+TEST_CASE("a worker that cannot be killed holds nobody up for long, and is reaped when it ends")
+{
+    fixture f;
+    f.use_worker();
+    f.plan.patience = 0ns;
+    auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    const int pid = link->hardware().process;
+    test::undying process(pid);
+    if (!process)
+        return;
+    const unique_fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    link->end(errc::worker_hung);
+    CHECK_FALSE(link->wait_for_end());
+    link.reset();
+    CHECK(exists(pid));
+    CHECK(logged("coaccel-worker " + std::to_string(pid) + ": was killed and does not end"));
+    process.die();
+    pollfd end{handle.get(), POLLIN, 0};
+    REQUIRE(::poll(&end, 1, 60'000) == 1);
+    // The overseer hears of ends one after another.
+    CHECK(f.outcome_of("exit 3") == errc::worker_exited);
+    CHECK_FALSE(exists(pid));
+}
+
+TEST_CASE("a killed worker has as long to end as the plan has patience")
+{
+    fixture f;
+    f.use_worker();
+    f.plan.patience = 60s;
+    auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    link->end(errc::worker_hung);
+    CHECK(link->wait_for_end());
+    CHECK(link->has_ended());
+    CHECK(link->wait_for_end());
+}
+
+TEST_CASE("times without end are no times in the past")
+{
+    fixture f;
+    f.use_worker();
+    f.plan.start_timeout = f.plan.heartbeat = std::chrono::nanoseconds::max();
+    auto link = f.start();
+    CHECK_FALSE(link->wait_until_ready());
+    CHECK_FALSE(link->is_doomed());
+}
+
+TEST_CASE("a log function that throws costs the line and no more")
+{
+    fixture f;
+    f.use_worker();
+    static std::atomic<int> calls;
+    calls = 0;
+    f.plan.log = [](std::string_view) {
+        ++calls;
+        throw std::runtime_error("no room for a line");
+    };
+    auto link = f.start();
+    CHECK_FALSE(link->wait_until_ready());
+    link->end(errc::worker_hung);
+    CHECK(link->wait_for_end());
+    link.reset();
+    CHECK(calls == 2);
+}
+
 TEST_CASE("a worker that stops giving signs of life is ended")
 {
     test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = 100ms, .log = &log});
@@ -241,7 +341,7 @@ TEST_CASE("a worker that is stopped is ended, however early")
     REQUIRE_FALSE(link->wait_until_ready());
     REQUIRE(::kill(link->hardware().process, SIGSTOP) == 0);
     CHECK(link->reply_bell().wait(10s));
-    CHECK(link->has_ended());
+    CHECK(link->wait_for_end());
     CHECK(link->reason() == errc::worker_hung);
 }
 
@@ -326,6 +426,92 @@ TEST_CASE("what a worker said before it ended still counts")
     f.link->wait_for_end();
     CHECK_FALSE(f.link->wait_until_ready());
     CHECK(f.link->reason() == errc::worker_hung);
+}
+
+TEST_SUITE_END();
+
+TEST_SUITE_BEGIN("pulse");
+
+namespace {
+
+/// Looks at a worker when it is told to.
+struct looker {
+    explicit looker(std::chrono::nanoseconds heartbeat, std::chrono::nanoseconds start_timeout = 60s)
+        : judge({.program = {}, .setup = {}, .start_timeout = start_timeout, .heartbeat = heartbeat}, now)
+    {}
+
+    errc look(std::uint64_t beats, std::chrono::nanoseconds later)
+    {
+        now += later;
+        return judge.look(beats, now);
+    }
+    errc look(std::uint64_t beats) { return look(beats, judge.look_every()); }
+
+    /// How many looks it takes to be given up without a further beat.
+    int looks_left(std::uint64_t beats)
+    {
+        int n = 1;
+        while (look(beats) == errc{} && n < 1000)
+            ++n;
+        return n;
+    }
+
+    ward::clock::time_point now{};
+    pulse judge;
+};
+
+} // namespace
+
+TEST_CASE("silence for a heartbeat is a hang, and a beat in time is none")
+{
+    looker l(100ms);
+    CHECK(l.judge.look_every() == 25ms);
+    CHECK(l.look(1) == errc{});
+    CHECK(l.look(1) == errc{});
+    CHECK(l.look(1) == errc{});
+    CHECK(l.look(1) == errc{});
+    CHECK(l.look(1) == errc::worker_hung);
+    looker regular(100ms);
+    for (std::uint64_t i = 1; i < 100; ++i)
+        CHECK(regular.look(i / 3) == errc{});
+    CHECK(regular.looks_left(33) == 4);
+}
+
+TEST_CASE("a worker looked at rarely has as much time")
+{
+    looker l(5s);
+    CHECK(l.judge.look_every() == 500ms);
+    CHECK(l.look(1) == errc{});
+    CHECK(l.looks_left(1) == 10);
+}
+
+TEST_CASE("time in which nobody looked does not count")
+{
+    for (const auto gap : std::initializer_list<std::chrono::nanoseconds>{100ms, 1s, 24h}) {
+        CAPTURE(gap.count());
+        looker l(100ms);
+        CHECK(l.look(1) == errc{});
+        CHECK(l.look(1, gap) == errc{});
+        CHECK(l.look(2) == errc{});
+        // One that is dead is found out all the same, also when each look is late.
+        CHECK(l.look(2, gap) == errc{});
+        CHECK(l.look(2, gap) == errc{});
+        CHECK(l.look(2, gap) == errc{});
+        CHECK(l.look(2, gap) == errc::worker_hung);
+    }
+}
+
+TEST_CASE("without a beat the time to start counts, and without a heartbeat nothing else")
+{
+    looker l(100ms, 1s);
+    CHECK(l.looks_left(0) == 40);
+    CHECK(looker(100ms, 1s).look(0, 24h) == errc{});
+    looker endless(0s, 1s);
+    CHECK(endless.look(1) == errc{});
+    CHECK(endless.looks_left(1) == 1000);
+    looker longest(std::chrono::nanoseconds::max(), std::chrono::nanoseconds::max());
+    CHECK(longest.looks_left(0) == 1000);
+    CHECK(longest.looks_left(1) == 1000);
 }
 
 TEST_SUITE_END();

@@ -50,6 +50,7 @@ TEST_CASE("what is out of range is refused, and its neighbour in range is not")
         {"negative heartbeat", with(&o::heartbeat, -1ns), false},
         {"short heartbeat", with(&o::heartbeat, 50ms - 1ns), false},
         {"shortest heartbeat", with(&o::heartbeat, 50ms), true},
+        {"endless heartbeat", with(&o::heartbeat, std::chrono::nanoseconds::max()), true},
         {"no spin", with(&o::spin, 0ns), true},
         {"negative spin", with(&o::spin, -1ns), false},
         {"longest spin", with(&o::spin, 1s), true},
