@@ -40,7 +40,7 @@ bool is_allocation(const bound_op& op) noexcept
     return op.info->id == info_of<detail::allocate_op>().id;
 }
 
-/// Of the worker's options and the context's, the one that asks for less holds.
+/// Around the time a reply is due nobody looks for longer than the worker's options allow.
 detail::completion_rule rule_for(context_options options, const remote_setup& setup) noexcept
 {
     options.spin_budget = std::min(options.spin_budget, setup.spin);
@@ -68,8 +68,12 @@ remote_context::~remote_context()
     link_->listen({});
     watch_->stop();
     crew_.stop();
-    // The process must be gone before others get the memory it may write to.
+    // The process must be gone before others get the memory it may write to. One that cannot be killed keeps it.
+    link_->end(errc::worker_exited);
+    const bool gone = link_->wait_for_end();
     link_.reset();
+    if (!gone)
+        return;
     for (const piece& p : pieces_)
         setup_.memory->give_back(p.block);
     for (const flight& f : flights_)
@@ -209,7 +213,7 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
         put_op(out_, frame);
     }
     // Nobody shall take the mark for a buffer when the request does not come back.
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < r.ops.size(); ++i) {
         if (is_allocation(r.ops[i]))
             static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
         r.prepare(i);
@@ -235,6 +239,7 @@ void remote_context::release(const any_ref& buffer) noexcept
 void remote_context::send_release(const any_ref& buffer)
 {
     out_.clear();
+    buffers_.remove(buffer);
     out_.put(verb::release);
     out_.put_ref(buffer);
     post(out_.record());

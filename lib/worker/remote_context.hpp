@@ -6,6 +6,7 @@
 #include "worker/copy_crew.hpp"
 #include "worker/fork_guard.hpp"
 #include "worker/host_transfer.hpp"
+#include "worker/remote_buffers.hpp"
 #include "worker/reply_forecast.hpp"
 #include "worker/staging.hpp"
 #include "worker/worker_link.hpp"
@@ -140,7 +141,7 @@ private:
     void condemn(errc why) noexcept;
     detail::next_turn die();
     void take_all(const std::function<void(detail::request&)>& function);
-    bool busy() const noexcept { return in_flight_ > 0 || !copies_.empty() || !held_.empty(); }
+    bool busy() const noexcept { return in_flight_ > 0 || !copies_.empty() || !held_.empty() || !waiting_.empty(); }
     notification wake_up() noexcept;
     play next_play(std::size_t ops) noexcept;
 
@@ -165,6 +166,7 @@ private:
     std::deque<held> held_;
     boost::unordered_flat_set<std::uint64_t> images_;
     std::size_t images_kept_ = 0;
+    remote_buffers buffers_;
     std::size_t live_buffers_ = 0;
     /// Nothing can have come unnoticed.
     bool looking_ = true;

@@ -23,6 +23,9 @@ void remote_context::start_copy(request& r, const transfer_view& v)
     const bool allocates = r.ops.size() > 1;
     if (!sound && !allocates)
         return events_.finished(r, r.ops.back().info->check(r.ops.back().op));
+    if (!allocates)
+        if (auto ec = buffers_.check(v.ref, v.type, setup_.identity))
+            return events_.finished(r, ec);
     if (v.host)
         if (const auto offset = setup_.memory->offset_of(v.host, v.bytes())) {
             const bool into = v.way == direction::to_host;
@@ -56,7 +59,7 @@ bool remote_context::start_small(request& r, const transfer_view& v)
     const auto block = setup_.memory->take(v.bytes());
     if (!block)
         return false;
-    if (v.way == direction::to_device)
+    if (v.way == direction::to_device && v.count > 0)
         std::memcpy(setup_.memory->at(*block), v.host, v.bytes());
     send(r, {.who = &r, .block = block, .small = v}, &v, *block);
     return true;

@@ -81,7 +81,7 @@ next_turn remote_context::turn(clock::time_point now)
     if (forked())
         condemn(errc::context_lost);
     // Looked at first: what the worker said before it ended still counts.
-    const bool over = link_->has_ended();
+    const bool over = link_->is_doomed();
     const auto until = now + looking_time;
     bool moved = false;
     do {
@@ -106,7 +106,7 @@ next_turn remote_context::turn(clock::time_point now)
     if (keep_looking(now, next))
         return {next_turn::kind::again};
     link_->reply_bell().clear();
-    if (!link_->replies().may_sleep() || link_->has_ended())
+    if (!link_->replies().may_sleep() || link_->is_doomed())
         return {next_turn::kind::again};
     watch_->arm();
     return {next_turn::kind::sleep, next.look_at};
@@ -119,8 +119,10 @@ bool remote_context::keep_looking(clock::time_point now, const detail::completio
                                                     now - last_moved_ < setup_.spin || !waiting_.empty());
     if (next.due)
         forecast_.due();
-    if (looking_ && !before)
+    if (looking_ && !before) {
         looking_since_ = now;
+        link_->replies().awake();
+    }
     if (looking_)
         give_way(now - std::max(looking_since_, last_moved_));
     return looking_;
@@ -234,6 +236,7 @@ bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool
                 made.offset != 0 || made.size != wanted.count || made.type != wanted.type)
                 return false;
             *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
+            buffers_.add(made);
             ++live_buffers_;
         } else if (succeeded && !view_transfer(o)) {
             std::span<const std::byte> bytes;

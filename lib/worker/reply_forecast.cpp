@@ -13,13 +13,7 @@ void reply_forecast::sent(std::uint64_t id, const detail::request& r) noexcept
 void reply_forecast::ended(time_point now, bool looking) noexcept
 {
     alone_ = 0;
-    const auto taken = now - began_;
-    if (looking)
-        learned_.saw(kind_, taken);
-    else if (overdue_)
-        learned_.ended_after(kind_, taken);
-    else
-        learned_.ended_before(kind_, taken);
+    learned_.learn(kind_, now - began_, looking, overdue_);
 }
 
 detail::completion_rule::forecast reply_forecast::next() const noexcept

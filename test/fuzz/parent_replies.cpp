@@ -129,6 +129,8 @@ public:
         link_ = worker_.link.get();
         context_ =
             std::make_unique<remote_context>(std::move(worker_.link), std::move(watch), ledger_, how, std::move(setup));
+        for (const std::uint32_t slot : {1u, 2u})
+            make(fuzz::buffer(slot, fuzz::every_request::many));
     }
 
     void step()
@@ -181,6 +183,31 @@ public:
     }
 
 private:
+    /// Has the worker make a buffer, without which copies go nowhere.
+    void make(const any_ref& wanted)
+    {
+        fuzz::one_op<detail::allocate_op> r({.count = wanted.size, .type = wanted.type});
+        ledger_.under_way.insert(&r);
+        context_->submit(r, clock::now());
+        fuzz::bytes record;
+        submit_frame asked;
+        for (verb what{}; what != verb::submit;) {
+            (void)worker_.requests->read(record);
+            decoder in(record);
+            require(in.get(what, verb::adopt, verb::image), "it asks for something");
+            if (what == verb::submit)
+                require(get_submit(in, asked), "it asks for a buffer");
+        }
+        encoder out;
+        out.put(verb::ended);
+        out.put(asked.id);
+        out.put_error({});
+        out.put_ref(wanted);
+        worker_.say(out.record());
+        (void)context_->turn(clock::now());
+        require(ledger_.under_way.empty(), "there is a buffer");
+    }
+
     void submit(std::uint8_t number)
     {
         auto& r = *requests_.all[number % requests_.all.size()];

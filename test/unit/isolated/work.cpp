@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 using namespace coaccel;
 using test::await;
 using test::isolated_fixture;
@@ -146,6 +148,16 @@ TEST_CASE("bad refs and sizes are typed errors and lose nothing")
     CHECK(await(f.io, f.gpu.async_read(ref<float>::from_raw(lie), std::span<float>(eight))).error() ==
           errc::wrong_dtype);
     CHECK(f.download(x.ref()) == numbers(8));
+    constexpr auto huge = std::numeric_limits<std::size_t>::max();
+    CHECK(await(f.io, f.gpu.async_download(x.ref().subspan(4, huge))).error() == errc::out_of_bounds);
+    CHECK(await(f.io, f.gpu.async_download(x.ref().subspan(4, huge / 4))).error() == errc::out_of_bounds);
+    // Large enough to go in pieces, of which all but the first would fit.
+    const std::size_t n = std::size_t(1) << 20;
+    const auto large = f.upload(numbers(n));
+    const std::vector<float> zeros(n);
+    CHECK(await(f.io, f.gpu.async_write(large.ref().subspan(1, n), std::span<const float>(zeros))).error() ==
+          errc::out_of_bounds);
+    CHECK(f.download(large.ref()) == numbers(n));
     CHECK(f.gpu.status().generation == 1);
 }
 

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <vector>
@@ -118,6 +119,33 @@ public:
     fake_worker worker;
 };
 
+/// Has the worker make the buffers that are named so.
+inline void make_buffers(context_driver& driver, fake_worker& worker, std::initializer_list<coaccel::any_ref> buffers)
+{
+    using namespace coaccel::worker;
+    for (const coaccel::any_ref& b : buffers) {
+        allocate_request r(b.size, b.type);
+        driver.submit(r);
+        submit_frame asked;
+        for (verb what{}; what != verb::submit;) {
+            const auto record = worker.take();
+            decoder in(record);
+            REQUIRE(in.get(what, verb::adopt, verb::image));
+            if (what == verb::submit)
+                REQUIRE(get_submit(in, asked));
+        }
+        encoder out;
+        out.put(verb::ended);
+        out.put(asked.id);
+        out.put_error({});
+        out.put_ref(b);
+        worker.say(out.record());
+        driver.context->turn(coaccel::detail::clock::now());
+        CHECK_FALSE(driver.outcome(r));
+        driver.ended.clear();
+    }
+}
+
 /// A context and, by hand, its worker.
 struct remote_fixture {
     explicit remote_fixture(const remote_settings& how = {}) : world(how)
@@ -196,6 +224,13 @@ struct remote_fixture {
     coaccel::ref<float> floats(std::uint32_t slot, std::uint64_t size) const
     {
         return coaccel::ref<float>::from_raw(buffer(slot, size));
+    }
+
+    /// The same, and the worker has made it.
+    coaccel::ref<float> made(std::uint32_t slot, std::uint64_t size)
+    {
+        make_buffers(driver, world.worker, {buffer(slot, size)});
+        return floats(slot, size);
     }
 
     /// Nothing is outstanding any more, and the reason is told.

@@ -1,3 +1,4 @@
+#include "context/operands.hpp"
 #include "fake_worker.hpp"
 
 #include <coaccel/ops/memory.hpp>
@@ -29,7 +30,7 @@ TEST_CASE("little is copied with its request, both ways")
     fixture f;
     std::vector<float> data(100);
     std::iota(data.begin(), data.end(), 1.0f);
-    exec<detail::write_op<float>> write(detail::write_op<float>{f.floats(3, 100), data.data(), 100}, exec_options{});
+    exec<detail::write_op<float>> write(detail::write_op<float>{f.made(3, 100), data.data(), 100}, exec_options{});
     f.driver.submit(write);
     const auto& s = f.next();
     REQUIRE(s.ops[0].what == op_kind::write);
@@ -65,7 +66,7 @@ TEST_CASE("much goes in pieces, and what uses the same buffer comes after all of
     constexpr std::size_t n = std::size_t(1) << 20;
     std::vector<float> data(n);
     std::iota(data.begin(), data.end(), 1.0f);
-    exec<detail::write_op<float>> write(detail::write_op<float>{f.floats(3, n), data.data(), n}, exec_options{});
+    exec<detail::write_op<float>> write(detail::write_op<float>{f.made(3, n), data.data(), n}, exec_options{});
     auto after = fill(f.floats(3, n));
     auto apart = fill(f.floats(4, n));
     f.driver.submit(write);
@@ -110,7 +111,7 @@ TEST_CASE("much is read in pieces, in any order of the answers")
     fixture f;
     constexpr std::size_t n = std::size_t(1) << 19;
     std::vector<float> got(n);
-    exec<detail::read_op<float>> read(detail::read_op<float>{f.floats(3, n), got.data(), n}, exec_options{});
+    exec<detail::read_op<float>> read(detail::read_op<float>{f.made(3, n), got.data(), n}, exec_options{});
     f.driver.submit(read);
     struct part {
         std::uint64_t id;
@@ -143,13 +144,75 @@ TEST_CASE("pinned memory is not copied")
     fixture f;
     auto* pinned = static_cast<float*>(f.driver.context->pinned()->try_allocate(4096).value());
     REQUIRE(pinned);
-    exec<detail::write_op<float>> write(detail::write_op<float>{f.floats(3, 512), pinned + 512, 512}, exec_options{});
+    exec<detail::write_op<float>> write(detail::write_op<float>{f.made(3, 512), pinned + 512, 512}, exec_options{});
     f.driver.submit(write);
     const auto& s = f.next();
     CHECK(f.world.memory->at(s.ops[0].offset) == reinterpret_cast<std::byte*>(pinned + 512));
     f.answer(s.id);
     CHECK_FALSE(f.driver.outcome(write));
     f.driver.context->pinned()->release(pinned);
+}
+
+TEST_CASE("a copy that does not fit is refused before any of it is sent")
+{
+    fixture f;
+    constexpr std::uint64_t n = std::uint64_t(1) << 20;
+    constexpr auto huge = ~std::uint64_t(0);
+    const auto x = f.made(3, n);
+    std::vector<float> data(n);
+    const auto write = [&](const ref<float>& to, std::uint64_t count) {
+        exec<detail::write_op<float>> r(detail::write_op<float>{to, data.data(), count}, exec_options{});
+        return f.driver.outcome_of(r);
+    };
+    const auto download = [&](const ref<float>& from) {
+        test::manual<detail::download_request<float>> r(from);
+        return f.driver.outcome_of(r);
+    };
+    CHECK(write(x.subspan(1, n), n) == errc::out_of_bounds);
+    CHECK(write(x.subspan(n, 10), 10) == errc::out_of_bounds);
+    CHECK(write(x.subspan(0, 0), 0) == errc::invalid_argument);
+    CHECK(download(x.subspan(10, huge)) == errc::out_of_bounds);
+    CHECK(download(x.subspan(10, std::uint64_t(1) << 62)) == errc::out_of_bounds);
+    auto lie = x.raw();
+    lie.size = n + 1;
+    CHECK(download(ref<float>::from_raw(lie)) == errc::out_of_bounds);
+    lie = x.raw();
+    lie.type = dtype::i32;
+    CHECK(download(ref<float>::from_raw(lie)) == errc::wrong_dtype);
+    lie = x.raw();
+    ++lie.device;
+    CHECK(download(ref<float>::from_raw(lie)) == errc::wrong_device);
+    lie = x.raw();
+    ++lie.generation;
+    CHECK(download(ref<float>::from_raw(lie)) == errc::stale_ref);
+    lie = x.raw();
+    ++lie.version;
+    CHECK(download(ref<float>::from_raw(lie)) == errc::released_ref);
+    CHECK(download(ref<float>()) == errc::invalid_argument);
+    f.driver.context->release(x.raw());
+    CHECK(download(x) == errc::released_ref);
+    CHECK_FALSE(f.silent());
+    CHECK(f.record[0] == std::byte(verb::release));
+    CHECK(f.silent());
+}
+
+TEST_CASE("an upload that lost its worker twice names nothing of either")
+{
+    std::vector<float> data(std::size_t(1) << 20);
+    test::manual<detail::upload_request<float>> upload(std::span<const float>(data), exec_options{});
+    {
+        fixture f;
+        f.driver.submit(upload);
+        f.answer_made(f.next().id, f.buffer(3, data.size()));
+        f.world.worker.block->replies.written = 1;
+        f.expect_loss(errc::worker_corrupted);
+    }
+    fixture f;
+    f.driver.submit(upload);
+    (void)f.next();
+    f.world.worker.block->replies.written = 1;
+    f.expect_loss(errc::worker_corrupted);
+    CHECK(detail::operand_of(upload.ops.back(), 0).device == 0);
 }
 
 TEST_SUITE_END();

@@ -47,8 +47,6 @@ bytes right_answer(const bytes& record)
 struct everything {
     everything()
     {
-        const auto x = ref<float>::from_raw(buffer_ref(context_driver::device, 1, data.size()));
-        const auto y = ref<float>::from_raw(buffer_ref(context_driver::device, 2, data.size()));
         fill.emplace(memory::fill<float>{x, 1}, exec_options{});
         dot.emplace(blas::dot<float>{.x = x.first(8), .y = y.first(8), .n = 8}, exec_options{});
         small_write.emplace(detail::write_op<float>{x.first(100), data.data(), 100}, exec_options{});
@@ -62,6 +60,8 @@ struct everything {
     std::vector<float> data = std::vector<float>(100000);
     std::vector<float> other = std::vector<float>(100000);
     std::vector<float> few = std::vector<float>(100);
+    const ref<float> x = ref<float>::from_raw(buffer_ref(context_driver::device, 1, data.size()));
+    const ref<float> y = ref<float>::from_raw(buffer_ref(context_driver::device, 2, data.size()));
     test::allocate_request made{64};
     std::optional<exec<memory::fill<float>>> fill, behind;
     std::optional<exec<blas::dot<float>>> dot;
@@ -93,6 +93,7 @@ TEST_CASE("a context whose worker writes garbage ends every request once and giv
         test::remote_world world({.staging_bytes = std::uint64_t(1) << 20});
         context_driver driver(world);
         auto& worker = world.worker;
+        test::make_buffers(driver, worker, {requests.x.raw(), requests.y.raw()});
         std::vector<bytes> said(1, bytes(16, std::byte{7}));
         std::size_t submitted = 0;
         const auto odds = std::uint64_t(2) << random() % 14;

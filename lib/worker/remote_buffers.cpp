@@ -1,0 +1,36 @@
+#include "worker/remote_buffers.hpp"
+
+namespace coaccel::worker {
+
+void remote_buffers::add(const any_ref& made)
+{
+    entries_[made.slot] = {made.version, made.type, made.size};
+}
+
+void remote_buffers::remove(const any_ref& buffer) noexcept
+{
+    const auto found = entries_.find(buffer.slot);
+    if (found != entries_.end() && found->second.version == buffer.version)
+        entries_.erase(found);
+}
+
+error_code remote_buffers::check(const any_ref& ref, dtype type, detail::context_identity identity) const noexcept
+{
+    if (ref.device == 0)
+        return errc::invalid_argument;
+    if (ref.device != identity.device)
+        return errc::wrong_device;
+    if (ref.generation != identity.generation)
+        return errc::stale_ref;
+    const auto found = entries_.find(ref.slot);
+    if (found == entries_.end() || found->second.version != ref.version)
+        return errc::released_ref;
+    const entry& e = found->second;
+    if (ref.type != type || e.type != type)
+        return errc::wrong_dtype;
+    if (ref.offset > e.size || ref.size > e.size - ref.offset)
+        return errc::out_of_bounds;
+    return {};
+}
+
+} // namespace coaccel::worker
