@@ -129,7 +129,7 @@ private:
     std::uint64_t enlist(flight f);
     void delist(std::uint64_t id);
     void post(std::span<const std::byte> record);
-    void flush();
+    bool flush();
     bool take_replies();
     bool on_reply(std::span<const std::byte> record);
     bool on_ended(decoder& in);

@@ -14,6 +14,7 @@ using detail::request;
 namespace {
 
 constexpr auto looking_time = std::chrono::microseconds(2);
+constexpr auto room_interval = std::chrono::milliseconds(1);
 
 } // namespace
 
@@ -58,19 +59,23 @@ void remote_context::post(std::span<const std::byte> record)
     waiting_.emplace_back(record.begin(), record.end());
 }
 
-void remote_context::flush()
+/// Whether anything that waited for room has been handed over.
+bool remote_context::flush()
 {
     bool any = false;
     for (; !waiting_.empty() && !dying_; waiting_.pop_front()) {
         const written w = link_->requests().write(waiting_.front());
         if (w == written::full)
             break;
-        if (w == written::corrupted)
-            return condemn(errc::worker_corrupted);
+        if (w == written::corrupted) {
+            condemn(errc::worker_corrupted);
+            return true;
+        }
         any = true;
     }
     if (any)
         link_->wake_worker();
+    return any;
 }
 
 next_turn remote_context::turn(clock::time_point now)
@@ -87,7 +92,7 @@ next_turn remote_context::turn(clock::time_point now)
     do {
         moved |= take_copied();
         moved |= take_replies();
-        flush();
+        moved |= flush();
     } while (!moved && !dying_ && !over && in_flight_ > 0 && setup_.spin.count() > 0 && clock::now() < until);
     go_on_with_all();
     if (over && !dying_)
@@ -109,14 +114,16 @@ next_turn remote_context::turn(clock::time_point now)
     if (!link_->replies().may_sleep() || link_->is_doomed())
         return {next_turn::kind::again};
     watch_->arm();
-    return {next_turn::kind::sleep, next.look_at};
+    // A worker does not say that there is room for more.
+    const auto room_at = waiting_.empty() ? clock::time_point::max() : now + room_interval;
+    return {next_turn::kind::sleep, std::min(next.look_at, room_at)};
 }
 
 bool remote_context::keep_looking(clock::time_point now, const detail::completion_rule::decision& next) noexcept
 {
     using action = detail::completion_rule::action;
     const bool before = std::exchange(looking_, next.what == action::poll || next.what == action::arm_and_poll ||
-                                                    now - last_moved_ < setup_.spin || !waiting_.empty());
+                                                    now - last_moved_ < setup_.spin);
     if (next.due)
         forecast_.due();
     if (looking_ && !before) {

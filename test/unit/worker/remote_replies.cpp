@@ -108,6 +108,29 @@ TEST_CASE_FIXTURE(slow_worker, "who waits for a reply sleeps until it is due, an
     CHECK(late.back() < 2 * length);
 }
 
+TEST_CASE("who waits for room in the ring looks for it now and then")
+{
+    test::remote_fixture f({.completion = completion::adaptive, .spin = 20us});
+    constexpr std::uint32_t count = 20000;
+    for (std::uint32_t i = 0; i < count; ++i)
+        f.driver.context->release(f.buffer(i, 10));
+    auto now = clock_type::time_point(1s);
+    std::uint32_t seen = 0;
+    int turns = 0;
+    for (; seen < count && turns < 100; ++turns) {
+        const auto next = f.driver.context->turn(now);
+        if (next.when == detail::next_turn::kind::sleep) {
+            CHECK(next.at > now);
+            CHECK(next.at <= now + 1ms);
+        }
+        now += 1ms;
+        while (!f.world.worker.take().empty())
+            ++seen;
+    }
+    CHECK(seen == count);
+    CHECK(f.driver.context->turn(now).when == detail::next_turn::kind::idle);
+}
+
 TEST_CASE("who shall not spin does not, whatever is due")
 {
     test::remote_fixture f({.completion = completion::adaptive});
