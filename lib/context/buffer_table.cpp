@@ -29,12 +29,8 @@ any_ref buffer_table::insert(void* memory, std::uint64_t size, dtype type, memor
 
 result<buffer_table::slot*> buffer_table::find(const any_ref& ref, dtype type) noexcept
 {
-    if (ref.device == 0)
-        return errc::invalid_argument;
-    if (ref.device != identity_.device)
-        return errc::wrong_device;
-    if (ref.generation != identity_.generation)
-        return errc::stale_ref;
+    if (auto ec = check_origin(ref, identity_))
+        return ec;
     if (ref.slot >= slots_.size())
         return errc::out_of_bounds;
     slot& s = slots_[ref.slot];
@@ -58,6 +54,15 @@ std::optional<retired_buffer> buffer_table::retire(const any_ref& ref) noexcept
     --live_;
     free_.push_back(ref.slot);
     return retired_buffer{std::exchange(s.memory, nullptr), s.size * size_of(s.type), s.kind, std::move(s.log)};
+}
+
+error_code check_origin(const any_ref& ref, context_identity identity) noexcept
+{
+    if (ref.device == 0)
+        return errc::invalid_argument;
+    if (ref.device != identity.device)
+        return errc::wrong_device;
+    return ref.generation == identity.generation ? error_code() : make_error_code(errc::stale_ref);
 }
 
 bool overlap(const any_ref& a, const any_ref& b) noexcept

@@ -55,6 +55,9 @@ private:
     std::size_t live_ = 0;
 };
 
+/// Whether a ref is one of this context's. Errors: errc::invalid_argument, errc::wrong_device, errc::stale_ref.
+COACCEL_DECL error_code check_origin(const any_ref& ref, context_identity identity) noexcept;
+
 /// Whether two refs name a common element.
 COACCEL_DECL bool overlap(const any_ref& a, const any_ref& b) noexcept;
 

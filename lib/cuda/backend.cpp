@@ -91,7 +91,7 @@ error_code backend::set_up()
     if (!pool)
         return pool.error();
     pool_ = pool.value();
-    memory_.use(pool_, growth_, options_.memory_limit);
+    memory_.use(pool_, growth_, options_);
     return {};
 }
 
@@ -276,7 +276,7 @@ error_code backend::status() noexcept
     if (!dead())
         (void)check(api_.cuStreamQuery(probe_));
     // A context that was condemned without a fault, because it hangs, cannot be stopped from within its
-    // process: it is left alone. What it may still write to is memory of ours.
+    // process: it is left alone. What it may still write to is memory of ours, and pinned memory of the callers.
     if (aborted())
         dead_.store(true, std::memory_order_release);
     if (!dead() || busy_with_callers.load(std::memory_order_seq_cst) != 0)

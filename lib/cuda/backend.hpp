@@ -118,7 +118,7 @@ public:
     /// Set from `abort` on: who works on the backstage gives up at the next occasion.
     bool aborted() const noexcept { return aborted_.load(std::memory_order_seq_cst); }
 
-    /// Counts jobs on the backstage that use memory of the callers; the verdict on a dead context waits for them.
+    /// Counts threads of the backstage that use memory of the callers; the verdict on a dead context waits for them.
     std::atomic<int> busy_with_callers{0};
 
 private:

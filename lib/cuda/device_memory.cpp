@@ -59,6 +59,15 @@ result<CUmemoryPool> device_memory::make_pool(const driver_api& api, CUdevice de
     return pool;
 }
 
+void device_memory::use(CUmemoryPool pool, CUstream growth, const cuda_options& options) noexcept
+{
+    pool_ = pool;
+    growth_ = growth;
+    limit_ = options.memory_limit;
+    // What is kept here is in use for the pool, which would not let go of it at its threshold.
+    most_spare_ = std::min(most_kept, options.release_threshold);
+}
+
 result<void*> device_memory::allocate(CUstream s, std::size_t bytes, memory_kind kind)
 {
     const growth g{rounded(bytes), kind};
@@ -141,19 +150,6 @@ void device_memory::grow(growth g) noexcept
     on_change_();
 }
 
-// What is kept here is in use for the pool, which would not let go of it at its threshold.
-CUresult device_memory::read_threshold() noexcept
-{
-    const std::scoped_lock lock(mutex_);
-    if (most_spare_)
-        return CUDA_SUCCESS;
-    cuuint64_t threshold = 0;
-    const CUresult r = api_.cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
-    if (r == CUDA_SUCCESS)
-        most_spare_ = std::min<std::uint64_t>(most_kept, threshold);
-    return r;
-}
-
 // What it gets stays allocated until it is asked for: given back to the pool, a low release threshold might take it
 // away again before that.
 CUresult device_memory::obtain(growth g, CUdeviceptr& made) noexcept
@@ -163,8 +159,6 @@ CUresult device_memory::obtain(growth g, CUdeviceptr& made) noexcept
             return r;
         return api_.cuMemAllocManaged(&made, g.bytes, CU_MEM_ATTACH_GLOBAL);
     }
-    if (const CUresult r = read_threshold(); r != CUDA_SUCCESS)
-        return r;
     if (const CUresult r = api_.cuMemAllocFromPoolAsync(&made, g.bytes, pool_, growth_); r != CUDA_SUCCESS)
         return r;
     const CUresult r = api_.cuStreamSynchronize(growth_);
@@ -207,8 +201,8 @@ CUresult device_memory::release(CUstream s, void* memory, std::size_t bytes, mem
             have_surplus_freed();
             return CUDA_SUCCESS;
         }
-        if (left == last_use::unused && g.bytes <= largest_kept &&
-            spare_bytes_[index(kind)] + g.bytes <= most_spare_.value_or(0) && keep(g, p, wish::spare))
+        if (left == last_use::unused && g.bytes <= largest_kept && spare_bytes_[index(kind)] + g.bytes <= most_spare_ &&
+            keep(g, p, wish::spare))
             return CUDA_SUCCESS;
         remember(s);
     }

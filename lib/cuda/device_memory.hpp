@@ -36,12 +36,7 @@ public:
     device_memory& operator=(const device_memory&) = delete;
 
     /// A limit of 0 is what the GPU has. The pool and the stream stay the caller's.
-    void use(CUmemoryPool pool, CUstream growth, std::uint64_t limit = 0) noexcept
-    {
-        pool_ = pool;
-        growth_ = growth;
-        limit_ = limit;
-    }
+    void use(CUmemoryPool pool, CUstream growth, const cuda_options& options) noexcept;
 
     result<void*> allocate(CUstream s, std::size_t bytes, memory_kind kind);
     /// Unused: nobody uses the memory any more, not even behind what is on the stream, so that the next taker can have
@@ -69,7 +64,6 @@ private:
     result<void*> allocate_pooled(CUstream s, growth g);
     result<void*> ask_for_more(growth g);
     void grow(growth g) noexcept;
-    CUresult read_threshold() noexcept;
     CUresult obtain(growth g, CUdeviceptr& made) noexcept;
     /// Got: by the backstage, for somebody who has yet to come. Spare: nobody is known to want it.
     enum class wish : std::uint8_t { got, spare };
@@ -115,8 +109,8 @@ private:
     /// Of the cached ones, those that are spare.
     std::array<std::uint64_t, 2> spare_bytes_{};
     std::uint64_t high_water_ = 0;
-    /// Of spare memory from the pool; unknown until some has been got from it.
-    std::optional<std::uint64_t> most_spare_;
+    /// Of spare memory from the pool.
+    std::uint64_t most_spare_ = 0;
     bool freeing_surplus_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "worker/remote_buffers.hpp"
 
+#include "context/buffer_table.hpp"
+
 namespace coaccel::worker {
 
 void remote_buffers::add(const any_ref& made)
@@ -16,12 +18,8 @@ void remote_buffers::remove(const any_ref& buffer) noexcept
 
 error_code remote_buffers::check(const any_ref& ref, dtype type, detail::context_identity identity) const noexcept
 {
-    if (ref.device == 0)
-        return errc::invalid_argument;
-    if (ref.device != identity.device)
-        return errc::wrong_device;
-    if (ref.generation != identity.generation)
-        return errc::stale_ref;
+    if (auto ec = detail::check_origin(ref, identity))
+        return ec;
     const auto found = entries_.find(ref.slot);
     if (found == entries_.end() || found->second.version != ref.version)
         return errc::released_ref;

@@ -15,16 +15,6 @@ namespace {
 
 using clock = ward::clock;
 
-// A worker beats several times in the span after which it is taken for dead.
-constexpr int beats_per_span = 4;
-constexpr auto slowest_beat = std::chrono::milliseconds(500);
-
-std::chrono::nanoseconds beat_of(const link_plan& plan) noexcept
-{
-    const auto span = plan.heartbeat / beats_per_span;
-    return plan.heartbeat.count() > 0 ? std::min<std::chrono::nanoseconds>(span, slowest_beat) : slowest_beat;
-}
-
 result<std::array<unique_fd, 2>> make_lifeline()
 {
     std::array<int, 2> ends{};
@@ -53,23 +43,6 @@ private:
 
 } // namespace
 
-pulse::pulse(const link_plan& plan, time_point now) noexcept
-    : start_timeout_(plan.start_timeout), heartbeat_(plan.heartbeat), look_every_(beat_of(plan)), last_look_(now)
-{}
-
-errc pulse::look(std::uint64_t beats, time_point now) noexcept
-{
-    // Of a look that comes late only the usual time counts: while the machine or the container stood still, the worker
-    // could give no sign either.
-    silence_ += std::min<std::chrono::nanoseconds>(now - std::exchange(last_look_, now), look_every_);
-    if (std::exchange(beats_, beats) != beats)
-        silence_ = {};
-    // It beats only once it serves; until then the time to start is what counts.
-    if (beats == 0)
-        return silence_ >= start_timeout_ ? errc::worker_late : errc{};
-    return heartbeat_.count() > 0 && silence_ >= heartbeat_ ? errc::worker_hung : errc{};
-}
-
 result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
 {
     watch_forks();
@@ -87,7 +60,7 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
     block->magic_number = magic;
     block->build = build_identity();
     block->setup = plan.setup;
-    block->setup.beat = beat_of(plan);
+    block->setup.beat = pulse::beat_of(plan.heartbeat);
 
     child_setup how;
     how.program = plan.program;
@@ -107,7 +80,7 @@ worker_link::worker_link(const link_plan& plan, shared_area control, doorbell re
       errors_(child_.take_errors()), watch_(std::move(watch)),
       requests_(this->control().requests, control_area_.bytes().subspan(ring_offset, ring_bytes)),
       replies_(this->control().replies, control_area_.bytes().subspan(ring_offset + ring_bytes, ring_bytes)),
-      began_(clock::now()), pulse_(plan, began_)
+      began_(clock::now()), pulse_(plan.start_timeout, plan.heartbeat, began_)
 {
     // When it cannot be watched it is as good as ended.
     if (watch_->add(*this, child_.pidfd(), errors_.get(), pulse_.look_every())) {

@@ -4,6 +4,7 @@
 #include "worker/child_process.hpp"
 #include "worker/doorbell.hpp"
 #include "worker/overseer.hpp"
+#include "worker/pulse.hpp"
 #include "worker/shared_area.hpp"
 #include "worker/wire.hpp"
 
@@ -26,27 +27,6 @@ struct link_plan {
     void (*log)(std::string_view line) = nullptr;
     /// How long to wait for the end of one that was killed: a call of the driver may hold it for any time.
     std::chrono::nanoseconds patience = std::chrono::seconds(10);
-};
-
-/// Judges from its beats whether a worker lives.
-class COACCEL_DECL pulse {
-public:
-    using time_point = ward::clock::time_point;
-
-    pulse(const link_plan& plan, time_point now) noexcept;
-
-    std::chrono::nanoseconds look_every() const noexcept { return look_every_; }
-
-    /// No value: it lives. Else errc::worker_late or worker_hung.
-    errc look(std::uint64_t beats, time_point now) noexcept;
-
-private:
-    std::chrono::nanoseconds start_timeout_;
-    std::chrono::nanoseconds heartbeat_;
-    std::chrono::nanoseconds look_every_;
-    std::uint64_t beats_ = 0;
-    time_point last_look_;
-    std::chrono::nanoseconds silence_{};
 };
 
 /// One worker process and the memory in which one talks with it. Ends the process when it goes.

@@ -12,11 +12,8 @@ namespace {
 
 using namespace coaccel;
 using namespace std::chrono_literals;
+using namespace test;
 using namespace test::isolated;
-using test::await;
-using test::compile;
-using test::fault_kernels;
-using test::run_until;
 
 TEST_SUITE_BEGIN("gpu isolated");
 

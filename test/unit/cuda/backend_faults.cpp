@@ -1,4 +1,3 @@
-#include "chosen_library.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/error.hpp"
 #include "errand.hpp"
@@ -415,66 +414,6 @@ TEST_CASE("a kernel that cannot be loaded is an error of its op, and is tried ag
         CHECK(launch() == cuda::make_error(CUDA_ERROR_NO_BINARY_FOR_GPU));
         CHECK_FALSE(launch());
     }
-}
-
-TEST_CASE("when cuBLAS fails its op gets the status, and the next op a good handle")
-{
-    const char* functions[] = {
-        "cublasCreate",      "cublasSetStream",      "cublasSetWorkspace", "cublasSetPointerMode",
-        "cublasSetMathMode", "cublasSetAtomicsMode", "cublasSdot"};
-    for (const auto* name : functions) {
-        for (const auto status :
-             {CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_INTERNAL_ERROR, CUBLAS_STATUS_EXECUTION_FAILED}) {
-            CAPTURE(name);
-            CAPTURE(status);
-            cuda_world w;
-            context_driver d(w);
-            const auto x = d.floats(4);
-            d.write(x, {1, 2, 3, 4});
-            auto dot = [&] {
-                exec<blas::dot<float>> r(blas::dot<float>{x, x, 4}, exec_options{});
-                const auto ec = d.outcome_of(r);
-                r.ec = {};
-                if (!ec)
-                    CHECK(std::get<1>(r.take()) == 30.0f);
-                return ec;
-            };
-            w.blas.fail(name, status);
-            CHECK(dot() == cuda::make_error(status));
-            CHECK_FALSE(dot());
-            CHECK_FALSE(dot());
-            CHECK(w.blas.handles() == 1);
-        }
-    }
-    cuda_world w;
-    context_driver d(w);
-    const auto x = d.floats(4);
-    w.blas.fail("cublasCreate", CUBLAS_STATUS_ALLOC_FAILED);
-    exec<blas::dot<float>> r(blas::dot<float>{x, x, 4}, exec_options{});
-    CHECK(d.outcome_of(r) == errc::out_of_memory);
-}
-
-TEST_CASE("without cuBLAS its ops say so, and the others go on")
-{
-    class without_blas final : public test::context_world {
-    public:
-        detail::context_factory factory() override { return cuda::make_factory({}, 0, &driver.api(), nullptr); }
-        void poison() override {}
-        fake_cuda driver;
-    };
-    const chosen_library nowhere(cuda::vendor_library::cublas, "/nowhere/libcublas.so.13");
-    without_blas w;
-    context_driver d(w);
-    const auto x = d.floats(4);
-    d.write(x, {1, 2, 3, 4});
-    for (int i = 0; i < 2; ++i) {
-        exec<blas::dot<float>> r(blas::dot<float>{x, x, 4}, exec_options{});
-        CHECK(d.outcome_of(r) == errc::library_missing);
-        d.ended.clear();
-    }
-    exec<memory::fill<float>> fill(memory::fill<float>{x, 1.0f}, exec_options{});
-    CHECK_FALSE(d.outcome_of(fill));
-    CHECK(d.losses == 0);
 }
 
 TEST_CASE("what is nothing for this GPU is an error of its op")
