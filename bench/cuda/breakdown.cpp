@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -247,6 +248,30 @@ void round_trips(const raw_gpu& raw)
     }
     print("push, launch, record, pop, (push, query, pop)*, p50", median(times));
 
+    // Without an event: the stream itself is asked.
+    auto stream_passed = [&raw] {
+        const CUresult r = raw.api().cuStreamQuery(raw.stream());
+        if (r != CUDA_ERROR_NOT_READY)
+            raw.check(r, "cuStreamQuery");
+        return r == CUDA_SUCCESS;
+    };
+    times.clear();
+    for (int i = 0; i < count; ++i) {
+        const auto began = clock::now();
+        {
+            const auto inside = raw.enter();
+            raw.launch();
+        }
+        for (bool passed = false; !passed;) {
+            const auto inside = raw.enter();
+            passed = stream_passed();
+            if (clock::now() > deadline)
+                throw failure("the stream did not become idle");
+        }
+        times.push_back(seconds_since(began));
+    }
+    print("push, launch, pop, (push, cuStreamQuery, pop)*, p50", median(times));
+
     const raw_pinned word(raw, 1);
     auto* const seen = reinterpret_cast<std::uint32_t*>(word.span().data());
     times.clear();
@@ -260,6 +285,49 @@ void round_trips(const raw_gpu& raw)
         times.push_back(seconds_since(began));
     }
     print("launch, cuStreamWriteValue32, spin, p50", median(times));
+}
+
+// What it costs to sleep while the GPU computes: in one piece, or in naps, until it is about to end.
+void sleeps(const raw_gpu& raw)
+{
+    constexpr std::int64_t n = 4096;
+    constexpr std::size_t bytes = n * n * sizeof(float);
+    constexpr auto early = std::chrono::microseconds(240);
+    const raw_memory a(raw, bytes);
+    const raw_memory b(raw, bytes);
+    const raw_memory c(raw, bytes);
+    const raw_blas blas(raw);
+    const raw_event event(raw);
+    struct way {
+        const char* what;
+        clock::duration nap;
+        std::vector<double> times;
+    };
+    std::array<way, 3> ways{{{"sgemm 4096, looking all the time, p50", {}, {}},
+                             {"sgemm 4096, asleep until 240 us before the end, p50", std::chrono::seconds(1), {}},
+                             {"the same in naps of 500 us, p50", std::chrono::microseconds(500), {}}}};
+    auto multiply = [&](const way& w, clock::duration expected) {
+        const auto began = clock::now();
+        const auto until = began + expected - early;
+        blas.multiply(n, a, b, c);
+        event.record();
+        for (auto now = clock::now(); w.nap.count() > 0 && now < until; now = clock::now())
+            std::this_thread::sleep_until(std::min(until, now + w.nap));
+        while (!event.passed())
+            continue;
+        return clock::now() - began;
+    };
+    clock::duration expected{};
+    for (int i = 0; i < 20; ++i)
+        expected = multiply(ways[0], {});
+    for (int i = 0; i < 100; ++i)
+        for (way& w : ways) {
+            // The second is launched by a thread that has slept.
+            (void)multiply(w, expected);
+            w.times.push_back(std::chrono::duration<double>(multiply(w, expected)).count());
+        }
+    for (const way& w : ways)
+        print(w.what, median(w.times));
 }
 
 void posts()
@@ -342,6 +410,7 @@ private:
     }
     void lost(error_code) noexcept override {}
     void wake() noexcept override {}
+    bool has_more() const noexcept override { return false; }
 
     bool ended_ = false;
     error_code error_;
@@ -425,6 +494,7 @@ void print_breakdown(const stage& s)
         calls(s.raw);
         memory_calls(s.raw);
         round_trips(s.raw);
+        sleeps(s.raw);
     }
     posts();
     posts_beside_a_timer();

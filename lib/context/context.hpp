@@ -27,6 +27,9 @@ public:
     /// Asks for a turn. From any thread; must not block.
     virtual void wake() noexcept = 0;
 
+    /// Whether something waits for the turn to end; in the device's turn.
+    virtual bool has_more() const noexcept = 0;
+
 protected:
     ~context_events() = default;
 };
@@ -80,8 +83,12 @@ public:
     /// Gives a buffer back after the ops that use it. Unknown and stale refs are ignored.
     virtual void release(const any_ref& buffer) noexcept = 0;
 
-    /// Looks for what has ended or gone wrong.
-    virtual next_turn turn(clock::time_point now) = 0;
+    /// Looks for what has ended or gone wrong. While something is about to end it goes on looking until `until`, or
+    /// until something has, or the device has more to do.
+    virtual next_turn turn(clock::time_point now, clock::time_point until) = 0;
+
+    /// The same, looking once.
+    next_turn turn(clock::time_point now) { return turn(now, now); }
 
     /// Ends all work, blocking, and hands over the requests in flight without completing them.
     virtual void drop(pending_list& out) noexcept = 0;

@@ -69,7 +69,7 @@ public:
             buffers_.release(buffer);
     }
 
-    next_turn turn(clock::time_point now) override
+    next_turn turn(clock::time_point now, clock::time_point until) override
     {
         [[maybe_unused]] const auto here = backend_->enter();
         if (!life_.dying())
@@ -93,11 +93,13 @@ public:
         if (next.what == action::arm || next.what == action::arm_and_poll)
             for (auto& l : lanes_)
                 life_.failed(l->arm(*backend_, options_.completion));
-        // Coming round costs the executor a call of the system, so a turn looks a few times before it gives way.
-        for (int n = 0; n < looks_per_turn && polling_ && !progressed_ && !life_.dying(); ++n)
-            progressed_ |= arrivals_.sweep(clock::now(), polling_);
+        if (polling_)
+            look_on(until);
         if (life_.dying())
             return die(now);
+        // Who would come round once more for nothing could not be at the service of the next request.
+        if (!outstanding())
+            return {};
         return {polling_ ? next_turn::kind::again : next_turn::kind::sleep, std::min(life_.next_look(), next.look_at)};
     }
 
@@ -110,7 +112,6 @@ public:
 private:
     using lane = detail::lane<B>;
     using departure = typename lane::departure;
-    static constexpr int looks_per_turn = 6;
     static constexpr auto dying_interval = std::chrono::milliseconds(1);
 
     struct use {
@@ -232,6 +233,16 @@ private:
                     moved = true;
                 }
         }
+    }
+
+    /// Coming round costs the executor a call of the system, and what ends meanwhile is seen late.
+    void look_on(clock::time_point until)
+    {
+        for (auto now = clock::now(); now < until && !progressed_ && !life_.dying() && !events_.has_more();
+             now = clock::now())
+            progressed_ |= arrivals_.sweep(now, polling_);
+        if (progressed_ && !life_.dying())
+            buffers_.give_back_unused();
     }
 
     completion_rule::forecast forecast() const noexcept

@@ -12,12 +12,15 @@
 namespace coaccel::detail {
 
 struct device_core::turn_function {
+    /// Longer than coming round takes, and too short for others on the executor to notice.
+    static constexpr auto patience = std::chrono::microseconds(5);
+
     core_ptr core;
 
     void operator()()
     {
         pending_list done;
-        core->turn(done);
+        core->turn(done, patience);
         done.dispatch_all();
     }
 };
@@ -72,7 +75,7 @@ struct device_core::release_node final : inbox_node, buffer_owner, std::enable_s
             return;
         ref = r;
         self = shared_from_this();
-        core->push_and_run(*this);
+        core->push(*this);
     }
 
     core_ptr core;

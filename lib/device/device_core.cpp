@@ -59,30 +59,18 @@ void device_core::submit(request& r)
 {
     if (gone_.load(std::memory_order_acquire))
         return r.destroy();
-    // Not when the turn would call a function of the caller's, who may be holding a lock.
+    // An idle device need not be asked to come round: on its own executor a turn is as good in the caller's. Not when
+    // it would call a function of the caller's, who may be holding a lock.
     const auto is_users = [](const bound_op& o) { return o.info->lib == library::user; };
-    if (r.call == request_kind::exec && std::ranges::none_of(r.ops, is_users))
-        push_and_run(r);
-    else
-        push(r);
-}
-
-// An idle device need not be asked to come round: on its own executor a turn is as good in the caller's.
-void device_core::push_and_run(inbox_node& node)
-{
-    const bool here = source_.blocks && !busy_.load(std::memory_order_relaxed) && runs_here(executor_);
-    if (!inbox_.push(node) || gone_.load(std::memory_order_acquire))
+    const bool here = r.call == request_kind::exec && source_.blocks && !busy_.load(std::memory_order_relaxed) &&
+                      std::ranges::none_of(r.ops, is_users) && runs_here(executor_);
+    if (!inbox_.push(r) || gone_.load(std::memory_order_acquire))
         return;
-    if (here)
-        turn_in_caller();
-    else
-        schedule();
-}
-
-void device_core::turn_in_caller()
-{
+    if (!here)
+        return schedule();
     pending_list done;
-    turn(done);
+    // What is found here can but be posted, so that there is no hurry to find it.
+    turn(done, {});
     done.post_all();
 }
 
@@ -125,7 +113,8 @@ void device_core::schedule()
     post_with(executor_, block_allocator<void>(), turn_function{shared_from_this()});
 }
 
-void device_core::turn(pending_list& done)
+/// `patience`: how long it may look for what is about to end.
+void device_core::turn(pending_list& done, clock::duration patience)
 {
     now_ = clock::now();
     for (inbox_node* node = inbox_.take(); node;) {
@@ -153,7 +142,7 @@ void device_core::turn(pending_list& done)
         launch();
         release_due();
         now_ = clock::now();
-        next = context_->turn(now_);
+        next = context_->turn(now_, now_ + patience);
         if (lost_)
             on_lost(*std::exchange(lost_, std::nullopt));
         else if (!context_->accepting())

@@ -58,6 +58,7 @@ public:
     void finished(request& r, error_code ec) noexcept override;
     void lost(error_code why) noexcept override;
     void wake() noexcept override;
+    bool has_more() const noexcept override { return !inbox_.empty(); }
 
     // shutdown_hook
     void shutdown(pending_list& out) noexcept override;
@@ -71,9 +72,7 @@ private:
     struct gone_node;
     struct release_node;
 
-    void push_and_run(inbox_node& node);
-    void turn(pending_list& done);
-    void turn_in_caller();
+    void turn(pending_list& done, clock::duration patience);
     void schedule();
     void empty_inbox(pending_list& orphans) noexcept;
     void handle(inbox_node& node);

@@ -51,7 +51,7 @@ public:
     bool replaceable() const noexcept override { return !forked(); }
     void submit(detail::request& r, detail::clock::time_point now) override;
     void release(const any_ref& buffer) noexcept override;
-    detail::next_turn turn(detail::clock::time_point now) override;
+    detail::next_turn turn(detail::clock::time_point now, detail::clock::time_point until) override;
     void drop(detail::pending_list& out) noexcept override;
     bool accepting() const noexcept override { return !dying_; }
     std::size_t live_buffers() const noexcept override { return live_buffers_; }

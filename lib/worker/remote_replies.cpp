@@ -13,7 +13,6 @@ using detail::request;
 
 namespace {
 
-constexpr auto looking_time = std::chrono::microseconds(2);
 constexpr auto room_interval = std::chrono::milliseconds(1);
 
 } // namespace
@@ -78,7 +77,7 @@ bool remote_context::flush()
     return any;
 }
 
-next_turn remote_context::turn(clock::time_point now)
+next_turn remote_context::turn(clock::time_point now, clock::time_point until)
 {
     if (dead_)
         return {};
@@ -87,13 +86,13 @@ next_turn remote_context::turn(clock::time_point now)
         condemn(errc::context_lost);
     // Looked at first: what the worker said before it ended still counts.
     const bool over = link_->is_doomed();
-    const auto until = now + looking_time;
     bool moved = false;
     do {
         moved |= take_copied();
         moved |= take_replies();
         moved |= flush();
-    } while (!moved && !dying_ && !over && in_flight_ > 0 && setup_.spin.count() > 0 && clock::now() < until);
+    } while (!moved && !dying_ && !over && in_flight_ > 0 && setup_.spin.count() > 0 && !events_.has_more() &&
+             clock::now() < until);
     go_on_with_all();
     if (over && !dying_)
         condemn({});

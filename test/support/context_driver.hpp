@@ -193,6 +193,8 @@ public:
         world_.on_lost();
     }
 
+    bool has_more() const noexcept override { return more; }
+
     void wake() noexcept override
     {
         const std::scoped_lock lock(mutex_);
@@ -274,6 +276,8 @@ public:
     std::map<coaccel::detail::request*, std::vector<coaccel::error_code>> ended;
     int losses = 0;
     coaccel::error_code reason;
+    /// What a turn is told when it asks whether there is more to do.
+    bool more = false;
 
 private:
     context_world& world_;

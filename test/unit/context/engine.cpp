@@ -1,6 +1,8 @@
 #include "host/factory.hpp"
 #include "support/context_cases.hpp"
 
+#include <thread>
+
 // The conformance suite on the CPU, and what only its backend can show.
 namespace {
 
@@ -122,9 +124,6 @@ TEST_CASE("waiting for its turn is not hanging")
 {
     for_each_context(
         [](context_world& w) {
-            // Who polls looks at the clock in between.
-            if (w.context.completion == completion::polled)
-                return;
             w.context.hang_timeout = 20ms;
             context_driver d(w);
             const auto x = d.floats(4);
@@ -158,6 +157,57 @@ TEST_CASE("waiting for its turn is not hanging")
             CHECK_FALSE(d.outcome(a));
             CHECK(d.outcome(b) == errc::context_lost);
             CHECK(d.outcome(elsewhere) == errc::context_lost);
+        },
+        true);
+}
+
+TEST_CASE("a turn with time looks on until something has ended, and is not asked to come round for nothing")
+{
+    for_each_context(
+        [](context_world& w) {
+            if (w.context.completion != completion::polled)
+                return;
+            context_driver d(w);
+            const auto x = d.floats(1024);
+            lane_gate gate;
+            hold<inout<float>> r(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+            d.submit(r);
+            gate.wait_for(1);
+            d.context->release(x.raw());
+            const auto used = d.context->memory().used;
+            const auto now = clock::now();
+            CHECK(d.context->turn(now).when == next_turn::kind::again);
+            CHECK(d.context->turn(now, now + 2ms).when == next_turn::kind::again);
+            CHECK(clock::now() - now >= 2ms);
+            CHECK_FALSE(d.has_ended(r));
+            std::jthread opener([&gate] {
+                std::this_thread::sleep_for(2ms);
+                gate.open();
+            });
+            CHECK(d.context->turn(clock::now(), clock::now() + 60s).when == next_turn::kind::idle);
+            CHECK_FALSE(d.outcome(r));
+            // With the last op that used it.
+            CHECK(d.context->memory().used < used);
+        },
+        true);
+}
+
+TEST_CASE("a turn does not look on when there is more to do")
+{
+    for_each_context(
+        [](context_world& w) {
+            context_driver d(w);
+            const auto x = d.floats(4);
+            lane_gate gate;
+            hold<inout<float>> r(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+            d.submit(r);
+            d.more = true;
+            const auto now = clock::now();
+            (void)d.context->turn(now, now + 60s);
+            CHECK(clock::now() - now < 30s);
+            CHECK_FALSE(d.has_ended(r));
+            gate.open();
+            d.run_until([&] { return d.has_ended(r); });
         },
         true);
 }
