@@ -29,8 +29,10 @@ completion_rule::decision completion_rule::adapt(clock::time_point now, const fo
     // Wide enough for the delay of a timer, for a core that slept to come round, and for the spread of a kernel.
     const auto least = 12 * spin_budget_;
     const auto begin = next.end - std::max(least, next.length / 32);
+    if (now < begin && next.reliable)
+        return {action::wait, std::min(begin, now + std::max(nap, next.length / 32))};
     if (now < begin)
-        return {next.reliable ? action::wait : action::arm, begin};
+        return {action::arm, begin};
     if (now < next.end + std::max(least, next.length / 16))
         return {.what = action::poll, .due = true};
     return {action::arm};

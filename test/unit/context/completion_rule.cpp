@@ -90,7 +90,7 @@ TEST_CASE("host_fn arms at once, and looks a little longer before it sleeps")
 TEST_CASE("adaptive looks around the forecast end of an op, and sleeps until then")
 {
     rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 20us});
-    const rule::forecast next{start + 1ms, 1ms};
+    const rule::forecast next{start + 700us, 700us};
     CHECK(r.decide(true, true, start, next).what == action::poll);
     const auto asleep = r.decide(true, false, start + 30us, next);
     CHECK(asleep.what == action::arm);
@@ -105,6 +105,21 @@ TEST_CASE("adaptive looks around the forecast end of an op, and sleeps until the
     const auto over = r.decide(true, false, next.end + 240us, next);
     CHECK(over.what == action::arm);
     CHECK(over.look_at == detail::clock::time_point::max());
+}
+
+TEST_CASE("who relies on a forecast looks now and then before the time, at most 32 times or every nap")
+{
+    rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 20us});
+    const rule::forecast brief{start + 3ms, 3ms, true};
+    const rule::forecast lengthy{start + 320ms, 320ms, true};
+    for (const auto at : {30us, 1000us, 2200us}) {
+        const auto nap = r.decide(true, false, start + at, brief);
+        CHECK(nap.what == action::wait);
+        CHECK(nap.look_at == start + at + rule::nap);
+    }
+    CHECK(r.decide(true, false, start + 2600us, brief).look_at == brief.end - 240us);
+    CHECK(r.decide(true, false, start + 1ms, lengthy).look_at == start + 11ms);
+    CHECK(r.decide(true, false, start + 305ms, lengthy).look_at == lengthy.end - 10ms);
 }
 
 TEST_CASE("the longer an op, the wider adaptive looks around its end")
