@@ -3,6 +3,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <vector>
 
@@ -15,6 +16,15 @@ struct registry {
     boost::unordered_flat_map<std::uint64_t, std::weak_ptr<const image>> images;
     std::vector<host_function> host_functions;
 };
+
+/// What this thread found last, so that it need not take the lock for every launch. An id is never given twice: an
+/// image that is kept here is the right one, or gone.
+struct found_before {
+    std::uint64_t id = 0;
+    std::weak_ptr<const image> what;
+};
+
+thread_local std::array<found_before, 8> recent;
 
 // Never destroyed: kernels in static storage of other files outlive it otherwise.
 registry& instance()
@@ -45,10 +55,16 @@ std::shared_ptr<const image> register_image(std::shared_ptr<image> made)
 
 std::shared_ptr<const image> find_image(std::uint64_t id) noexcept
 {
-    auto& r = instance();
-    const std::scoped_lock lock(r.mutex);
-    const auto found = r.images.find(id);
-    return found == r.images.end() ? nullptr : found->second.lock();
+    found_before& here = recent[id % recent.size()];
+    if (here.id != id) {
+        auto& r = instance();
+        const std::scoped_lock lock(r.mutex);
+        const auto found = r.images.find(id);
+        if (found == r.images.end())
+            return nullptr;
+        here = {id, found->second};
+    }
+    return here.what.lock();
 }
 
 std::shared_ptr<const void> keep_image(std::uint64_t id) noexcept

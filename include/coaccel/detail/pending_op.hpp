@@ -15,6 +15,7 @@
 #include <boost/asio/post.hpp>
 
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -59,7 +60,7 @@ public:
         if constexpr (asio::can_require<handler_executor, asio::execution::blocking_t::never_t>::value)
             post_with(ex, alloc, std::move(later));
         else // a completion-only executor can but dispatch, so the first hop goes over the I/O executor
-            asio::post(io_work_.get_executor(), asio::bind_executor(ex, std::move(later)));
+            asio::post(io_work_->get_executor(), asio::bind_executor(ex, std::move(later)));
     }
 
     void dispatch() override
@@ -108,8 +109,17 @@ private:
     template <class... Args>
     explicit pending_op(Handler&& handler, const Executor& ex, Args&&... args)
         : Base(std::forward<Args>(args)...), handler_(std::move(handler)),
-          handler_work_(asio::get_associated_executor(handler_, ex)), io_work_(ex)
+          handler_work_(asio::get_associated_executor(handler_, ex)), io_work_(work_beside_the_handlers(ex))
     {}
+
+    std::optional<executor_work<Executor>> work_beside_the_handlers(const Executor& ex) const
+    {
+        if constexpr (std::is_same_v<handler_executor, Executor>) {
+            if (asio::get_associated_executor(handler_, ex) == ex)
+                return std::nullopt;
+        }
+        return executor_work<Executor>(ex);
+    }
 
     ~pending_op() = default;
 
@@ -122,7 +132,8 @@ private:
 
     Handler handler_;
     executor_work<handler_executor> handler_work_;
-    executor_work<Executor> io_work_;
+    /// Empty: the handler's is work on the same executor.
+    std::optional<executor_work<Executor>> io_work_;
 };
 
 /// What sits in a cancellation slot: asks the state, if it still exists, to cancel one operation.

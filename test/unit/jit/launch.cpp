@@ -1,6 +1,8 @@
 #include "jit/registry.hpp"
 #include "support.hpp"
 
+#include <vector>
+
 namespace {
 
 using namespace coaccel;
@@ -151,6 +153,18 @@ TEST_CASE("a kernel that is none, or gone, cannot be launched")
     CHECK(question.check() == errc::invalid_argument);
     CHECK(jit::find_image(id) == nullptr);
     CHECK(jit::launch_op<>().check() == errc::invalid_argument);
+}
+
+TEST_CASE("of many kernels each is found, also again")
+{
+    std::vector<jit::kernel> all;
+    for (int i = 0; i < 20; ++i)
+        all.push_back(test::make_kernel(jit::compile_options("f"), "f"));
+    for (int round = 0; round < 2; ++round)
+        for (const auto& k : all) {
+            REQUIRE(jit::find_image(k.id()) != nullptr);
+            CHECK(jit::find_image(k.id())->id == k.id());
+        }
 }
 
 TEST_CASE("what an op keeps outlives the kernel")
