@@ -44,7 +44,7 @@ public:
     static constexpr clock::duration last_look = std::chrono::microseconds(6);
 
     /// Who relies on a forecast looks this often, or 32 times, before the time: an op may be quicker than it was, and a
-    /// core that sleeps for longer takes tens of microseconds to come round.
+    /// core that sleeps for long is slow to come round.
     static constexpr clock::duration nap = std::chrono::microseconds(500);
 
     /// `progressed`: something was started or ended since the last call.
