@@ -140,7 +140,10 @@ parameter_type parse_type(std::string_view text)
         is_const |= found;
         is_more = found || drop_suffix(text, " volatile") || drop_prefix(text, "volatile ");
     }
-    return {is_const ? type_form::pointer_to_const : type_form::pointer, parse_name(text), false, 8};
+    // As an array, pairs of plain numbers and complex ones look the same.
+    const bool is_pair = text == "float2" || text == "double2";
+    const auto code = is_pair ? type_code::structure : parse_name(text);
+    return {is_const ? type_form::pointer_to_const : type_form::pointer, code, false, 8};
 }
 
 signature parse_demangled(std::string_view function)

@@ -38,9 +38,11 @@ const char* name(type_code c) noexcept
     }
 }
 
+// Buffers have elements and no structures, so that one of those lies in a buffer of whatever elements.
 bool accepts_target(type_code parameter, type_code argument) noexcept
 {
-    return parameter == argument || parameter == type_code::unknown || parameter == type_code::nothing;
+    return parameter == argument || parameter == type_code::unknown || parameter == type_code::nothing ||
+           parameter == type_code::structure;
 }
 
 } // namespace

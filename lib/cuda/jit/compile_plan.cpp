@@ -14,24 +14,51 @@ namespace {
 
 constexpr std::string_view key_format = "coaccel jit key 1";
 
+// NVRTC does so with each option, and with what follows "-I".
+std::string_view trim(std::string_view text)
+{
+    while (text.starts_with(' '))
+        text.remove_prefix(1);
+    while (text.ends_with(' '))
+        text.remove_suffix(1);
+    return text;
+}
+
 /// The values of options with these names, as in "-I x", "-Ix", "--include-path=x".
 std::vector<std::string> values_of(const std::vector<std::string>& options,
                                    std::initializer_list<std::string_view> names, std::string_view glued = {})
 {
     std::vector<std::string> values;
     for (std::size_t i = 0; i < options.size(); ++i) {
-        const std::string_view o = options[i];
+        const std::string_view o = trim(options[i]);
         const bool is_last = i + 1 == options.size();
         for (const auto name : names) {
             if (o == name && !is_last)
-                values.push_back(options[i + 1]);
+                values.emplace_back(trim(options[i + 1]));
             else if (o.starts_with(name) && o.substr(name.size()).starts_with('='))
                 values.emplace_back(o.substr(name.size() + 1));
         }
         if (!glued.empty() && o.starts_with(glued) && o.size() > glued.size() && o[glued.size()] != '=')
-            values.emplace_back(o.substr(glued.size()));
+            values.emplace_back(trim(o.substr(glued.size())));
     }
     return values;
+}
+
+bool uses_precompiled_header(const std::vector<std::string>& options)
+{
+    return std::ranges::any_of(options, [](std::string_view o) {
+        o = trim(o);
+        if (!o.starts_with('-'))
+            return false;
+        o.remove_prefix(std::min(o.size(), o.find_first_not_of('-')));
+        return o.starts_with("pch") || o.starts_with("use-pch") || o.starts_with("create-pch");
+    });
+}
+
+bool is_folder(const std::string& path)
+{
+    std::error_code failed;
+    return std::filesystem::is_directory(path, failed);
 }
 
 constexpr int first_with_cache = 12090;
@@ -87,8 +114,8 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
     // NVRTC looks into the folder of the source, which is that of the process.
     plan.folders.emplace_back(".");
 
-    auto toolkit = find_toolkit_headers(nvrtc.path);
-    // Their version stands for the toolkit's own files, of which there are many.
+    const auto toolkit = find_toolkit_headers(nvrtc.path);
+    // Their identity stands for the toolkit's own files, of which there are many.
     std::erase_if(plan.folders, [&](const std::string& folder) {
         return std::ranges::any_of(toolkit.folders, [&](const std::string& t) {
             std::error_code failed;
@@ -97,16 +124,21 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
     });
     for (const auto& folder : toolkit.folders)
         plan.options.push_back("--include-path=" + folder);
-    plan.toolkit = std::move(toolkit.identity);
+    plan.toolkit = toolkit.identity + " " + nvrtc.build;
     return plan;
 }
 
 std::optional<std::string> make_key(const std::string& source, const jit::compile_options& options,
                                     const compile_plan& plan, int nvrtc_version, int driver_version)
 {
-    std::string text = source;
+    // What is in a precompiled header nobody can tell; and a folder that is not there may only be one that NVRTC
+    // makes something else of.
+    if (uses_precompiled_header(options.options()) || !std::ranges::all_of(plan.folders, is_folder))
+        return std::nullopt;
+    std::string text;
     for (const auto& file : values_of(options.options(), {"--pre-include", "-include"}))
-        text += "\n#include \"" + file + "\"";
+        text += "#include \"" + file + "\"\n";
+    text += source;
     const auto files = reachable_files(text, options.headers(), plan.folders);
     if (!files)
         return std::nullopt;

@@ -15,6 +15,7 @@ struct compile_plan {
     std::vector<std::string> options;
     /// Where #include finds files of the caller's.
     std::vector<std::string> folders;
+    /// Which NVRTC and which headers of the toolkit's.
     std::string toolkit;
     code_kind kind = code_kind::cubin;
 };
@@ -25,6 +26,8 @@ struct compiler_facts {
     /// 1000 times the major version plus 10 times the minor one.
     int version = 0;
     std::vector<int> architectures;
+    /// Tells it from other releases of the same version.
+    std::string build = {};
 };
 
 /// An architecture NVRTC does not know becomes PTX for the newest one below.

@@ -136,7 +136,8 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
     }
     const int architecture = options.architecture() != 0 ? options.architecture() : target.architecture;
     BOOST_OUTCOME_TRY(
-        auto plan, plan_compilation(options, architecture, {api->path, api->version, supported_architectures(*api)}));
+        auto plan,
+        plan_compilation(options, architecture, {api->path, api->version, supported_architectures(*api), api->build}));
 
     const bool may_cache = options.cache() == jit::disk_caching::on;
     const disk_cache cache(options.cache_folder().empty() ? disk_cache::default_folder() : options.cache_folder(),

@@ -1,6 +1,7 @@
 #include "cuda/jit/disk_cache.hpp"
 
 #include "cuda/jit/pieces.hpp"
+#include "cuda/load/file.hpp"
 
 #include <coaccel/core/op.hpp>
 
@@ -12,7 +13,6 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
-#include <random>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -29,25 +29,6 @@ constexpr std::size_t name_digits = 32;
 constexpr std::uint64_t max_file = std::uint64_t(512) << 20;
 constexpr auto temporary_age = std::chrono::hours(1);
 
-class file {
-public:
-    explicit file(int descriptor) noexcept : descriptor_(descriptor) {}
-    file(const file&) = delete;
-    file& operator=(const file&) = delete;
-    ~file()
-    {
-        if (descriptor_ >= 0)
-            (void)::close(descriptor_);
-    }
-
-    explicit operator bool() const noexcept { return descriptor_ >= 0; }
-    int get() const noexcept { return descriptor_; }
-    bool close() noexcept { return ::close(std::exchange(descriptor_, -1)) == 0; }
-
-private:
-    int descriptor_;
-};
-
 // Code is run as it is found, so a file that somebody else could have written is none.
 bool is_ours(const struct stat& s) noexcept
 {
@@ -57,23 +38,13 @@ bool is_ours(const struct stat& s) noexcept
 
 std::optional<std::string> read_file(const std::string& path)
 {
-    const file f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const open_file f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat s = {};
     if (!f || ::fstat(f.get(), &s) != 0 || !is_ours(s))
         return std::nullopt;
-    std::string text(static_cast<std::size_t>(s.st_size), '\0');
-    std::size_t done = 0;
-    while (done < text.size()) {
-        const auto n = ::read(f.get(), text.data() + done, text.size() - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return std::nullopt;
-        done += static_cast<std::size_t>(n);
-    }
     // What was used last is removed last.
     (void)::futimens(f.get(), nullptr);
-    return text;
+    return read_all(f, max_file);
 }
 
 bool write_all(int descriptor, std::string_view text) noexcept
@@ -101,12 +72,12 @@ bool make_private_folders(const fs::path& folder)
     return fs::is_directory(folder, failed);
 }
 
-// Unique also among machines that share the folder.
+// By its time, unique also among machines that share the folder; if not, the second is refused by O_EXCL.
 std::string temporary_name(const std::string& path)
 {
     static std::atomic<unsigned> count{0};
-    std::random_device random;
-    return path + "." + std::to_string(::getpid()) + "." + std::to_string(count++) + "." + std::to_string(random()) +
+    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    return path + "." + std::to_string(::getpid()) + "." + std::to_string(count++) + "." + std::to_string(now) +
            std::string(temporary_suffix);
 }
 
@@ -210,7 +181,7 @@ bool disk_cache::store(const std::string& key, const jit::compiled_code& code) c
 
     const auto path = file_of(key);
     const auto temporary = temporary_name(path);
-    file f(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    open_file f(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!f)
         return false;
     const bool written = write_all(f.get(), head) && write_all(f.get(), body);

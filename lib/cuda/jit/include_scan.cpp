@@ -1,9 +1,13 @@
 #include "cuda/jit/include_scan.hpp"
 
-#include <algorithm>
+#include "cuda/jit/include_names.hpp"
+#include "cuda/load/file.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <sys/stat.h>
 #include <utility>
 
 namespace coaccel::cuda {
@@ -14,71 +18,25 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_files = 4096;
 constexpr std::uint64_t max_bytes = std::uint64_t(64) << 20;
 
-bool is_word(char c)
+enum class presence : std::uint8_t { absent, readable, unreadable };
+
+// The compiler passes over folders, too.
+presence look_at(const std::string& path, std::uint64_t limit)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    struct stat s = {};
+    if (::stat(path.c_str(), &s) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? presence::absent : presence::unreadable;
+    if (S_ISDIR(s.st_mode))
+        return presence::absent;
+    const bool fits = s.st_size >= 0 && static_cast<std::uint64_t>(s.st_size) <= limit;
+    return S_ISREG(s.st_mode) && fits ? presence::readable : presence::unreadable;
 }
 
-// Blanks, comments and spliced lines may stand between the parts of a directive.
-void skip_blanks(std::string_view& text)
+std::optional<std::string> read_file(const std::string& path, std::uint64_t limit)
 {
-    for (;;) {
-        if (text.starts_with(' ') || text.starts_with('\t'))
-            text.remove_prefix(1);
-        else if (text.starts_with("\\\n"))
-            text.remove_prefix(2);
-        else if (text.starts_with("\\\r\n"))
-            text.remove_prefix(3);
-        else if (text.starts_with("/*"))
-            text.remove_prefix(
-                std::min(text.size(), text.find("*/", 2) == text.npos ? text.size() : text.find("*/", 2) + 2));
-        else
-            return;
-    }
-}
-
-bool take_word(std::string_view& text, std::string_view word)
-{
-    if (!text.starts_with(word) || (text.size() > word.size() && is_word(text[word.size()])))
-        return false;
-    text.remove_prefix(word.size());
-    return true;
-}
-
-// The name in quotes or angle brackets; empty for anything else.
-std::string_view quoted_name(std::string_view text)
-{
-    if (!text.starts_with('"') && !text.starts_with('<'))
-        return {};
-    const auto end = text.find(text.front() == '"' ? '"' : '>', 1);
-    const auto name = text.substr(1, end == text.npos ? 0 : end - 1);
-    return name.find('\n') == name.npos ? name : std::string_view();
-}
-
-/// What follows "#" or "%:" if it is some kind of #include; false when the name is not in the text.
-bool scan_directive(std::string_view text, std::vector<std::string>& names)
-{
-    skip_blanks(text);
-    if (!take_word(text, "include") && !take_word(text, "include_next") && !take_word(text, "import"))
-        return true;
-    skip_blanks(text);
-    const auto name = quoted_name(text);
-    if (!name.empty())
-        names.emplace_back(name);
-    else if (!text.empty() && is_word(text.front()))
-        return false;
-    return true;
-}
-
-std::optional<std::string> read_file(const fs::path& path)
-{
-    std::error_code failed;
-    if (!fs::is_regular_file(path, failed))
-        return std::nullopt;
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream)
-        return std::nullopt;
-    return std::string(std::istreambuf_iterator<char>(stream), {});
+    // It may have become a pipe meanwhile, which would be waited for.
+    const open_file f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    return f ? read_all(f, limit) : std::nullopt;
 }
 
 class scanner {
@@ -92,10 +50,11 @@ public:
         if (!names)
             return false;
         for (const auto& name : *names) {
-            if (!own_folder.empty())
-                add(own_folder / name);
+            if (!own_folder.empty() && !add(own_folder / name))
+                return false;
             for (const auto& folder : folders_)
-                add(fs::path(folder) / name);
+                if (!add(fs::path(folder) / name))
+                    return false;
         }
         return true;
     }
@@ -104,8 +63,7 @@ public:
     {
         for (; next_ < found_.size(); ++next_) {
             const std::string text = found_[next_].text;
-            if (found_.size() > max_files || bytes_ > max_bytes ||
-                !scan(text, fs::path(found_[next_].name).parent_path()))
+            if (!scan(text, fs::path(found_[next_].name).parent_path()))
                 return false;
         }
         return true;
@@ -114,15 +72,24 @@ public:
     std::vector<jit::header> take() { return std::move(found_); }
 
 private:
-    void add(const fs::path& path)
+    /// False for a file that is there and cannot be kept.
+    bool add(const fs::path& path)
     {
         auto name = path.lexically_normal().string();
-        if (found_.size() > max_files || !seen_.insert(name).second)
-            return;
-        if (auto text = read_file(path)) {
-            bytes_ += text->size();
-            found_.push_back({std::move(name), std::move(*text)});
-        }
+        if (!seen_.insert(name).second)
+            return true;
+        const auto left = max_bytes - bytes_;
+        const auto what = look_at(path.string(), left);
+        if (what == presence::absent)
+            return true;
+        if (what == presence::unreadable || found_.size() == max_files)
+            return false;
+        auto text = read_file(path.string(), left);
+        if (!text)
+            return false;
+        bytes_ += text->size();
+        found_.push_back({std::move(name), std::move(*text)});
+        return true;
     }
 
     const std::vector<std::string>& folders_;
@@ -133,24 +100,6 @@ private:
 };
 
 } // namespace
-
-std::optional<std::vector<std::string>> included_names(std::string_view text)
-{
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool is_digraph = text[i] == '%' && i + 1 < text.size() && text[i + 1] == ':';
-        if ((text[i] == '#' || is_digraph) && !scan_directive(text.substr(i + (is_digraph ? 2 : 1)), names))
-            return std::nullopt;
-        constexpr std::string_view query = "__has_include";
-        if (text[i] == '_' && text.substr(i).starts_with(query)) {
-            auto rest = text.substr(i + query.size());
-            rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of("_next (\t")));
-            if (const auto name = quoted_name(rest); !name.empty())
-                names.emplace_back(name);
-        }
-    }
-    return names;
-}
 
 std::optional<std::vector<jit::header>> reachable_files(std::string_view source,
                                                         const std::vector<jit::header>& in_memory,

@@ -10,11 +10,8 @@
 
 namespace coaccel::cuda {
 
-/// The names after #include, in comments and inactive code too. None at all when one is made by a macro.
-std::optional<std::vector<std::string>> included_names(std::string_view text);
-
 /// Every file a source may include from these folders, directly or not: more than it does rather than fewer, because
-/// the text is searched and not preprocessed. None when that cannot be told from the text.
+/// the text is searched and not preprocessed. None when that cannot be told, or a file cannot be read.
 std::optional<std::vector<jit::header>> reachable_files(std::string_view source,
                                                         const std::vector<jit::header>& in_memory,
                                                         const std::vector<std::string>& folders);

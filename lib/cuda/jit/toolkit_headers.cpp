@@ -1,5 +1,7 @@
 #include "cuda/jit/toolkit_headers.hpp"
 
+#include "cuda/load/file.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -75,6 +77,9 @@ toolkit_headers find_toolkit_headers(const std::string& nvrtc_path)
         found.folders.push_back(folder.string());
         found.identity = macro_value(folder / "cuda.h", "CUDA_VERSION");
         add_cccl(found, folder);
+        // An update of the toolkit replaces its files and leaves the version.
+        for (const char* header : {"cuda.h", "cuda_fp16.h"})
+            found.identity += " " + file_stamp((folder / header).string());
         break;
     }
     return found;

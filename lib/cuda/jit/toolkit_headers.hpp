@@ -9,7 +9,7 @@ namespace coaccel::cuda {
 /// Where the headers of the CUDA toolkit and of CCCL are.
 struct toolkit_headers {
     std::vector<std::string> folders;
-    /// The versions of both, for what was compiled with them.
+    /// The versions of both and the stamps of some files, for what was compiled with them.
     std::string identity;
 };
 

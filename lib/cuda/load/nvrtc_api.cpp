@@ -1,6 +1,7 @@
 #include "cuda/load/nvrtc_api.hpp"
 
 #include "cuda/error.hpp"
+#include "cuda/load/file.hpp"
 #include "cuda/load/nvrtc_setup.hpp"
 
 namespace coaccel::cuda {
@@ -8,6 +9,7 @@ namespace coaccel::cuda {
 error_code fill(nvrtc_api& api, const symbol_lookup& find, const std::string& path)
 {
     api.path = path;
+    api.build = file_stamp(path);
     if (const error_code ec = fill(api.nvrtcVersion, find, COACCEL_CUDA_SYMBOL(nvrtcVersion)))
         return ec;
     int major = 0, minor = 0;

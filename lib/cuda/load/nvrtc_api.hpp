@@ -34,6 +34,8 @@ struct nvrtc_api {
     std::string path;
     /// 1000 times the major version plus 10 times the minor one.
     int version = 0;
+    /// Changes with updates that keep the version. Of the file as it was loaded: it may be replaced later.
+    std::string build;
 };
 
 /// NVRTC of this machine, opened on first use; what failed is tried again at the next call. Never given back.

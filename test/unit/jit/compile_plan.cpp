@@ -89,12 +89,22 @@ TEST_CASE("options of the caller's come before ours are added")
     CHECK(folders == std::vector<std::string>{"a", "b", "c", "d", "."});
 }
 
+TEST_CASE("blanks around options are not theirs")
+{
+    const auto plan =
+        plan_for(options("f").option("-I a").option(" -Ib ").option("-I").option(" c").option(" -arch=compute_80"));
+    CHECK(plan.folders == std::vector<std::string>{"a", "b", "c", "."});
+    CHECK_FALSE(has(plan, "--gpu-architecture=sm_90"));
+    CHECK(plan.kind == cuda::code_kind::ptx);
+}
+
 TEST_CASE("every part of what code depends on changes the key")
 {
     const test::temporary_folder folder;
     test::write_file(folder / "used.h", "#include \"nested.h\"\n");
     test::write_file(folder / "nested.h", "1");
     test::write_file(folder / "unused.h", "1");
+    std::filesystem::create_directory(folder / "more");
     ingredients base;
     base.how.include_folder(folder.path()).add_header("m.h", "#include \"by_memory.h\"");
     const auto key = base.key();
@@ -112,7 +122,7 @@ TEST_CASE("every part of what code depends on changes the key")
         {"NVRTC", [](auto& i) { i.nvrtc = 13010; }},
         {"driver", [](auto& i) { i.driver = 13010; }},
         {"a header more in memory", [](auto& i) { i.how.add_header("n.h", ""); }},
-        {"a folder more", [](auto& i) { i.how.include_folder("/none"); }},
+        {"a folder more", [&](auto& i) { i.how.include_folder(folder / "more"); }},
     };
     for (const auto& r : rows) {
         CAPTURE(r.name);
@@ -155,6 +165,50 @@ TEST_CASE("a header that is included by an option counts too")
     const auto before = i.key();
     test::write_file(path, "2");
     CHECK(i.key() != before);
+
+    i.source = "/* open";
+    const auto with_open_comment = i.key();
+    test::write_file(path, "3");
+    CHECK(i.key() != with_open_comment);
+}
+
+TEST_CASE("headers count whichever way their folder is named")
+{
+    const test::temporary_folder folder;
+    const auto path = folder.path();
+    const std::vector<std::string> rows[] = {
+        {"-I" + path},
+        {"-I=" + path},
+        {"-I " + path},
+        {" -I  " + path + " "},
+        {"-I", " " + path},
+        {"--include-path=" + path},
+        {"--include-path", path},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.front());
+        ingredients i;
+        for (const auto& o : row)
+            i.how.option(o);
+        test::write_file(folder / "used.h", "1");
+        const auto before = i.key();
+        test::write_file(folder / "used.h", "2");
+        CHECK(i.key() != before);
+    }
+}
+
+TEST_CASE("another build of the same NVRTC changes the key")
+{
+    const options o("f");
+    auto first = nvrtc;
+    first.build = "1";
+    auto second = nvrtc;
+    second.build = "2";
+    const auto key = [&](const cuda::compiler_facts& facts) {
+        return cuda::make_key("code", o, cuda::plan_compilation(o, 90, facts).value(), 1, 1);
+    };
+    CHECK(key(first) == key(first));
+    CHECK(key(first) != key(second));
 }
 
 TEST_CASE("parts that could be taken for one another are not")
@@ -173,6 +227,34 @@ TEST_CASE("there is no key for a source that includes by macro")
 {
     const options o("f");
     CHECK_FALSE(cuda::make_key("#include HEADER\n", o, plan_for(o), 1, 1).has_value());
+}
+
+TEST_CASE("there is no key for a folder that is not there")
+{
+    const test::temporary_folder folder;
+    test::write_file(folder / "file", "");
+    const options rows[] = {
+        options("f").option("-I/none"),
+        options("f").option("-I= " + folder.path()),
+        options("f").option("--include-path").option(folder / "file"),
+        options("f").include_folder(folder.path() + " "),
+    };
+    for (const auto& o : rows)
+        CHECK_FALSE(cuda::make_key("code", o, plan_for(o), 1, 1).has_value());
+}
+
+TEST_CASE("there is no key for code with a precompiled header")
+{
+    for (const char* text : {"-pch", "--pch", " --pch", "--use-pch=f", "-use-pch=f", "--create-pch=f", "--pch-dir=d"}) {
+        CAPTURE(text);
+        const auto o = options("f").option(text);
+        CHECK_FALSE(cuda::make_key("code", o, plan_for(o), 1, 1).has_value());
+    }
+    for (const char* text : {"-DX=-pch", "pch"}) {
+        CAPTURE(text);
+        const auto o = options("f").option(text);
+        CHECK(cuda::make_key("code", o, plan_for(o), 1, 1).has_value());
+    }
 }
 
 TEST_SUITE_END();

@@ -148,6 +148,52 @@ TEST_CASE("what cannot be keyed is compiled each time")
     CHECK_FALSE(hits(source, how));
 }
 
+TEST_CASE("a header that cannot be read is the compiler's to complain of")
+{
+    if (!test::nvrtc())
+        return;
+    const test::temporary_folder folder;
+    const auto made =
+        cuda::compile("#include \"/proc/self/mem\"\nextern \"C\" __global__ void f() {}",
+                      options("f").cache_folder(folder.path()), {.architecture = 90, .driver_version = 13000});
+    CHECK(test::count_files(folder.path()) == 0);
+    if (!made)
+        CHECK(made.error() == errc::compile_failed);
+}
+
+TEST_CASE("a folder after a blank is looked into, and prose about includes does no harm")
+{
+    if (!test::nvrtc())
+        return;
+    const test::temporary_folder folder;
+    const test::temporary_folder headers;
+    test::write_file(headers / "value.h", "#define VALUE 1\n");
+    const std::string source = "// #include order matters\n#inc\\\nlude <value.h>\n"
+                               "extern \"C\" __global__ void f(int* x) { *x = VALUE; }";
+    const auto how = options("f").cache_folder(folder.path()).option("-I " + headers.path());
+    CHECK_FALSE(hits(source, how));
+    CHECK(hits(source, how));
+    test::write_file(headers / "value.h", "#define VALUE 2\n");
+    CHECK_FALSE(hits(source, how));
+}
+
+TEST_CASE("another build of the same NVRTC compiles anew")
+{
+    const auto* nvrtc = test::nvrtc();
+    if (!nvrtc)
+        return;
+    CHECK_FALSE(nvrtc->build.empty());
+    const test::temporary_folder folder;
+    const auto how = options("saxpy").cache_folder(folder.path());
+    CHECK_FALSE(hits(test::saxpy_source, how));
+    auto updated = *nvrtc;
+    updated.build += "1";
+    const cuda::compile_target target{.architecture = 90, .driver_version = 13000, .nvrtc = &updated};
+    CHECK_FALSE(cuda::compile(test::saxpy_source, how, target).value().from_cache());
+    CHECK(cuda::compile(test::saxpy_source, how, target).value().from_cache());
+    CHECK(hits(test::saxpy_source, how));
+}
+
 TEST_CASE("threads that compile the same at once all get it")
 {
     if (!test::nvrtc())

@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <algorithm>
+#include <sys/stat.h>
 
 namespace {
 
@@ -12,38 +13,6 @@ using names = std::vector<std::string>;
 } // namespace
 
 TEST_SUITE_BEGIN("cuda::include_scan");
-
-TEST_CASE("the names after #include are found however they are written")
-{
-    const struct {
-        const char* text;
-        names found;
-    } rows[] = {
-        {"", {}},
-        {"#include \"a.h\"", {"a.h"}},
-        {"#include <a/b.h>\n#include \"c.h\"\n", {"a/b.h", "c.h"}},
-        {"  #\tinclude\t<a>", {"a"}},
-        {"#include<a>", {"a"}},
-        {"# /* x */ include /* y */ \"a\"", {"a"}},
-        {"#\\\n include \\\n <a>", {"a"}},
-        {"%:include <a>", {"a"}},
-        {"#include_next <a>", {"a"}},
-        {"// #include <in_comment>", {"in_comment"}},
-        {"#if __has_include(<a.h>) || __has_include(\"b.h\")", {"a.h", "b.h"}},
-        {"#define X(a) #a\n#includes\n#include", {}},
-        {"#include \"broken\n#include <fine>", {"fine"}},
-        {"/* unclosed #", {}},
-        {"#include /* unclosed", {}},
-    };
-    for (const auto& r : rows) {
-        CAPTURE(r.text);
-        const auto found = cuda::included_names(r.text);
-        REQUIRE(found.has_value());
-        CHECK(*found == r.found);
-    }
-    CHECK_FALSE(cuda::included_names("#include MACRO").has_value());
-    CHECK_FALSE(cuda::included_names("# include /**/ MACRO(x)").has_value());
-}
 
 TEST_CASE("files are followed through folders and through files, cycles included")
 {
@@ -82,6 +51,22 @@ TEST_CASE("a folder in the place of a file is no file")
     const auto found = cuda::reachable_files("#include \"a.h\"\n#include \".\"", {}, {folder.path()});
     REQUIRE(found.has_value());
     CHECK(found->empty());
+}
+
+TEST_CASE("what is there and cannot be read leaves it open what is included")
+{
+    const test::temporary_folder folder;
+    REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    std::filesystem::create_symlink(folder / "loop", folder / "loop");
+    // Nobody has room for it.
+    test::write_file(folder / "huge", "");
+    std::filesystem::resize_file(folder / "huge", std::uintmax_t(1) << 36);
+    test::write_file(folder / "good", "#include \"/proc/self/mem\"");
+    for (const char* name : {"/proc/self/mem", "/dev/zero", "pipe", "loop", "huge", "good"}) {
+        CAPTURE(name);
+        const auto source = std::string("#include \"") + name + "\"";
+        CHECK_FALSE(cuda::reachable_files(source, {}, {folder.path()}).has_value());
+    }
 }
 
 TEST_SUITE_END();

@@ -95,6 +95,22 @@ TEST_CASE("what a class calls its types is left to the driver's check")
     CHECK(jit::launch(k, one, in(some_ref(1))).check() == errc::argument_mismatch);
 }
 
+TEST_CASE("structures behind pointers take any buffer, on either side")
+{
+    // f(const float4*, __half2*, params*)
+    const std::string symbol = "_Z1fPK6float4P7__half2P6params";
+    const auto k = test::make_kernel(jit::compile_options("f"), symbol);
+    const auto bytes = out(ref<std::uint8_t>());
+    CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), out(ref<half>()), bytes).check());
+    CHECK(jit::launch(k, one, out(some_ref(1)), out(ref<half>()), bytes).check() == errc::argument_mismatch);
+    CHECK(jit::launch(k, one, 1.0f, out(ref<half>()), bytes).check() == errc::argument_mismatch);
+
+    const auto with_host = test::make_kernel(
+        jit::compile_options("f").host(+[](const jit::launch_shape&, const float*, half*, params*) {}), symbol);
+    CHECK_FALSE(jit::launch(with_host, one, in(some_ref(1)), out(ref<half>()), bytes).check());
+    CHECK(jit::launch(with_host, one, in(ref<double>()), out(ref<half>()), bytes).check() == errc::argument_mismatch);
+}
+
 TEST_CASE("arguments that are not the kernel's are named")
 {
     const auto k = test::make_kernel(jit::compile_options("scale"), "_Z5scalePKfPffj");

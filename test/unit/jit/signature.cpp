@@ -30,6 +30,7 @@ void other_count(const jit::launch_shape&, const float*, float*) {}
 void other_const(const jit::launch_shape&, float*, float*, float, std::uint32_t) {}
 void other_value(const jit::launch_shape&, const float*, float*, double, std::uint32_t) {}
 void with_pair(const jit::launch_shape&, pair, colour, const half*) {}
+void with_pairs(const jit::launch_shape&, const pair*) {}
 
 } // namespace
 
@@ -79,6 +80,10 @@ TEST_CASE("the type of a parameter is read from its text")
         {"void*", pointer, type_code::nothing, 8},
         {"void const*", pointer_to_const, type_code::nothing, 8},
         {"params const*", pointer_to_const, type_code::structure, 8},
+        {"float4*", pointer, type_code::structure, 8},
+        {"float2*", pointer, type_code::structure, 8},
+        {"double2 const*", pointer_to_const, type_code::structure, 8},
+        {"cuda::std::__4::complex<float>*", pointer, code(dtype::c64), 8},
         {"ns::params const*", pointer_to_const, type_code::unknown, 8},
         {"add::value_type const*", pointer_to_const, type_code::unknown, 8},
         {"ns::id<float>::type*", pointer, type_code::unknown, 8},
@@ -154,6 +159,20 @@ TEST_CASE("a host function fills in what the symbol leaves open")
     CHECK(unknown.known);
     CHECK(unknown.parameters.size() == 4);
     CHECK(unknown.parameters[0].text == "const float*");
+}
+
+TEST_CASE("a host function may have a structure of its own behind a pointer, but not for plain numbers")
+{
+    const auto merges = [](const char* kernel) {
+        auto s = jit::parse_demangled(kernel);
+        std::string why;
+        return jit::merge(s, jit::signature_of(jit::make_host_function(with_pairs)), why);
+    };
+    CHECK(merges("f(pair const*)"));
+    CHECK(merges("f(float2 const*)"));
+    CHECK(merges("f(ns::pair const*)"));
+    CHECK_FALSE(merges("f(pair*)"));
+    CHECK_FALSE(merges("f(float const*)"));
 }
 
 TEST_CASE("a host function that takes something else is refused")

@@ -2,6 +2,8 @@
 
 #include "support.hpp"
 
+#include <chrono>
+
 namespace {
 
 using namespace coaccel;
@@ -36,7 +38,7 @@ TEST_CASE("the headers are those beside the library")
     put(root / "include/cccl/cuda/std/__cccl/version.h", cccl_h);
     const auto found = cuda::find_toolkit_headers(library_at(root / "lib/libnvrtc.so.13"));
     CHECK(found.folders == paths{root / "include", root / "include/cccl"});
-    CHECK(found.identity == "13000 3000001");
+    CHECK(found.identity.starts_with("13000 3000001 "));
 }
 
 TEST_CASE("a library that is a link leads to the headers of both places")
@@ -59,7 +61,7 @@ TEST_CASE("CCCL may be in the same folder")
     put(root / "include/cuda/std/__cccl/version.h", cccl_h);
     const auto found = cuda::find_toolkit_headers(library_at(root / "lib64/libnvrtc.so.12"));
     CHECK(found.folders == paths{root / "include"});
-    CHECK(found.identity == "13000 3000001");
+    CHECK(found.identity.starts_with("13000 3000001 "));
 }
 
 TEST_CASE("wheels have a folder for each part")
@@ -70,6 +72,22 @@ TEST_CASE("wheels have a folder for each part")
     put(root / "nvidia/cuda_cccl/include/cuda/std/version", "");
     const auto found = cuda::find_toolkit_headers(library_at(root / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
     CHECK(found.folders == paths{root / "nvidia/cuda_runtime/include", root / "nvidia/cuda_cccl/include"});
+}
+
+TEST_CASE("an update that keeps the versions is told by its files")
+{
+    const test::temporary_folder root;
+    put(root / "include/cuda.h", cuda_h);
+    put(root / "include/cuda_fp16.h", "1");
+    const auto library = library_at(root / "lib/libnvrtc.so.13");
+    const auto identity = [&] { return cuda::find_toolkit_headers(library).identity; };
+    const auto first = identity();
+    CHECK(identity() == first);
+    put(root / "include/cuda_fp16.h", "longer");
+    const auto second = identity();
+    CHECK(second != first);
+    fs::last_write_time(root / "include/cuda.h", fs::file_time_type::clock::now() - std::chrono::hours(1));
+    CHECK(identity() != second);
 }
 
 TEST_SUITE_END();

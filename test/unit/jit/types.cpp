@@ -79,6 +79,17 @@ TEST_CASE("structures are told apart by their size")
     CHECK_FALSE(takes<std::complex<float>, four>());
 }
 
+TEST_CASE("behind a pointer a structure may lie in any buffer")
+{
+    CHECK(takes<const four*, in<float>>());
+    CHECK(takes<const four*, in<std::uint8_t>>());
+    CHECK(takes<eight*, out<double>>());
+    CHECK_FALSE(takes<eight*, in<double>>());
+    CHECK_FALSE(takes<four*, float>());
+    CHECK_FALSE(takes<float*, out<double>>());
+    CHECK_FALSE(takes<std::complex<float>*, out<float>>());
+}
+
 TEST_CASE("what nobody knows takes any argument, and what is partly known takes its kind")
 {
     const jit::parameter_type open{};

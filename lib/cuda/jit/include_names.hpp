@@ -1,0 +1,16 @@
+#ifndef COACCEL_CUDA_JIT_INCLUDE_NAMES_HPP
+#define COACCEL_CUDA_JIT_INCLUDE_NAMES_HPP
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coaccel::cuda {
+
+/// The names after #include and in __has_include, in inactive code too. None at all when a macro may make one.
+std::optional<std::vector<std::string>> included_names(std::string_view text);
+
+} // namespace coaccel::cuda
+
+#endif
