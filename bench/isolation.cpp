@@ -105,8 +105,8 @@ device_options isolated(device_options o, std::chrono::nanoseconds spin)
     o.isolation = isolation::worker;
     o.worker.spin = spin;
     o.worker.log = &read_log;
+    // Each fault is to find the device as the first one does.
     o.restart.max_restarts = 1000;
-    o.restart.initial_backoff = std::chrono::milliseconds(1);
     o.restart.multiplier = 1;
     return o;
 }

@@ -410,7 +410,7 @@ private:
     }
     void lost(error_code) noexcept override {}
     void wake() noexcept override {}
-    bool has_more() const noexcept override { return false; }
+    bool has_more() noexcept override { return false; }
 
     bool ended_ = false;
     error_code error_;

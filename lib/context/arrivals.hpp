@@ -20,8 +20,8 @@ public:
         : backend_(b), lanes_(lanes), life_(life), events_(events)
     {}
 
-    /// Finishes those that have ended, in the order in which they were submitted. `polling`: somebody has been looking
-    /// all the time. Answers whether there were any.
+    /// Finishes those that have ended, in the order in which they were submitted. `polling`: somebody means to look all
+    /// the time. Answers whether there were any.
     bool sweep(clock::time_point now, bool polling)
     {
         std::size_t busy_lanes = 0;
@@ -35,9 +35,12 @@ public:
             std::ranges::sort(landed_, {}, &request::sequence);
         }
         const bool any = !landed_.empty();
-        for (request* r : landed_)
+        for (request* r : landed_) {
+            r->ended = now;
             events_.finished(*r, r->outcome);
+        }
         landed_.clear();
+        last_sweep_ = now;
         return any;
     }
 
@@ -83,7 +86,8 @@ private:
     /// From one that landed alone: of several, nobody knows when.
     void learn(const lane& l, clock::time_point now, bool polling) noexcept
     {
-        forecast_.learn(l.flights.front().kind, now - l.began(), polling, l.overdue);
+        const bool watched = polling && now - std::max(last_sweep_, l.began()) < end_forecast::attention;
+        forecast_.learn(l.flights.front().kind, now - l.began(), watched, l.overdue);
     }
 
     void land(lane& l)
@@ -104,6 +108,7 @@ private:
     lifetime<B>& life_;
     context_events& events_;
     std::vector<request*> landed_;
+    clock::time_point last_sweep_{};
     end_forecast forecast_;
 };
 

@@ -14,7 +14,10 @@ completion_rule::decision completion_rule::decide(bool in_flight, bool progresse
     switch (completion_) {
     case completion::polled: return {action::poll};
     case completion::adaptive: return adapt(now, next);
-    case completion::host_fn: return {now - last_progress_ < last_look ? action::arm_and_poll : action::arm};
+    case completion::host_fn:
+        if (const auto until = last_progress_ + last_look; now < until)
+            return {.what = action::arm_and_poll, .until = until};
+        break;
     case completion::sync: break;
     }
     return {action::arm};
@@ -22,8 +25,8 @@ completion_rule::decision completion_rule::decide(bool in_flight, bool progresse
 
 completion_rule::decision completion_rule::adapt(clock::time_point now, const forecast& next) const noexcept
 {
-    if (now - last_progress_ < spin_budget_)
-        return {action::poll};
+    if (const auto until = last_progress_ + spin_budget_; now < until)
+        return {.what = action::poll, .until = until};
     if (next.end == clock::time_point::max() || spin_budget_ == clock::duration::zero())
         return {action::arm};
     // Wide enough for the delay of a timer, for a core that slept to come round, and for the spread of a kernel.
@@ -33,8 +36,8 @@ completion_rule::decision completion_rule::adapt(clock::time_point now, const fo
         return {action::wait, std::min(begin, now + std::max(nap, next.length / 32))};
     if (now < begin)
         return {action::arm, begin};
-    if (now < next.end + std::max(least, next.length / 16))
-        return {.what = action::poll, .due = true};
+    if (const auto until = next.end + std::max(least, next.length / 16); now < until)
+        return {.what = action::poll, .until = until, .due = true};
     return {action::arm};
 }
 

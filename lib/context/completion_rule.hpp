@@ -3,6 +3,8 @@
 
 #include "context/context.hpp"
 
+#include <algorithm>
+
 namespace coaccel::detail {
 
 /// Decides, after each look at the lanes, how the context learns of the next op that ends.
@@ -21,13 +23,15 @@ public:
     };
 
     explicit completion_rule(const context_options& options) noexcept
-        : completion_(options.completion), spin_budget_(options.spin_budget)
+        : completion_(options.completion), spin_budget_(std::min<clock::duration>(options.spin_budget, endless))
     {}
 
     struct decision {
         action what = action::idle;
         /// When to look again, whether or not something fires by then.
         clock::time_point look_at = clock::time_point::max();
+        /// How long to poll, if nothing ends.
+        clock::time_point until = clock::time_point::max();
         /// It polls because the forecast says that the time has come.
         bool due = false;
     };
@@ -52,6 +56,9 @@ public:
 
 private:
     decision adapt(clock::time_point now, const forecast& next) const noexcept;
+
+    /// One that is meant to be endless could not be added to a time.
+    static constexpr clock::duration endless = std::chrono::hours(1);
 
     completion completion_;
     clock::duration spin_budget_;

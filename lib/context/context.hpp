@@ -28,7 +28,7 @@ public:
     virtual void wake() noexcept = 0;
 
     /// Whether something waits for the turn to end; in the device's turn.
-    virtual bool has_more() const noexcept = 0;
+    virtual bool has_more() noexcept = 0;
 
 protected:
     ~context_events() = default;
@@ -83,12 +83,12 @@ public:
     /// Gives a buffer back after the ops that use it. Unknown and stale refs are ignored.
     virtual void release(const any_ref& buffer) noexcept = 0;
 
-    /// Looks for what has ended or gone wrong. While something is about to end it goes on looking until `until`, or
-    /// until something has, or the device has more to do.
-    virtual next_turn turn(clock::time_point now, clock::time_point until) = 0;
+    /// Looks for what has ended or gone wrong. When nothing has, but something is about to, it goes on looking for as
+    /// long as `patience` says, unless the device has more to do.
+    virtual next_turn turn(clock::time_point now, clock::duration patience) = 0;
 
     /// The same, looking once.
-    next_turn turn(clock::time_point now) { return turn(now, now); }
+    next_turn turn(clock::time_point now) { return turn(now, clock::duration::zero()); }
 
     /// Ends all work, blocking, and hands over the requests in flight without completing them.
     virtual void drop(pending_list& out) noexcept = 0;

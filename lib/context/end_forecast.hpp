@@ -27,6 +27,9 @@ public:
 
     outlook of(kind k) const noexcept;
 
+    /// Who polls and yet did not look for so long, because the executor was busy, did not see when an op ended.
+    static constexpr duration attention = std::chrono::microseconds(50);
+
     /// An op ended. `polling`: somebody has been looking all the time, so that this is how long it took; else it took
     /// at most as long. `overdue`: the time it was expected to end has come, and it did not.
     void learn(kind k, duration taken, bool polling, bool overdue) noexcept;

@@ -56,7 +56,7 @@ public:
     void submit(request& r, clock::time_point now) override
     {
         [[maybe_unused]] const auto here = backend_->enter();
-        r.launched = now;
+        now_ = now;
         start(r);
     }
 
@@ -69,11 +69,12 @@ public:
             buffers_.release(buffer);
     }
 
-    next_turn turn(clock::time_point now, clock::time_point until) override
+    next_turn turn(clock::time_point now, clock::duration patience) override
     {
         [[maybe_unused]] const auto here = backend_->enter();
-        if (!life_.dying())
-            progressed_ |= arrivals_.sweep(now, polling_);
+        now_ = now;
+        const bool ended = !life_.dying() && arrivals_.sweep(now, polling_);
+        progressed_ |= ended;
         if (!life_.dying())
             go_on();
         if (!life_.dying())
@@ -93,13 +94,15 @@ public:
         if (next.what == action::arm || next.what == action::arm_and_poll)
             for (auto& l : lanes_)
                 life_.failed(l->arm(*backend_, options_.completion));
-        if (polling_)
-            look_on(until);
+        if (polling_ && !ended && patience > clock::duration::zero())
+            look_on(std::min(clock::now() + patience, next.until));
         if (life_.dying())
             return die(now);
         // Who would come round once more for nothing could not be at the service of the next request.
-        if (!outstanding())
+        if (!outstanding()) {
+            polling_ = false;
             return {};
+        }
         return {polling_ ? next_turn::kind::again : next_turn::kind::sleep, std::min(life_.next_look(), next.look_at)};
     }
 
@@ -214,7 +217,7 @@ private:
             else if (started.value() == progress::pending)
                 return false;
         }
-        if (auto ec = l.take_off(*backend_, d.ticket, r))
+        if (auto ec = l.take_off(*backend_, d.ticket, r, now_))
             life_.fatal(ec);
         progressed_ = true;
         return true;
@@ -238,10 +241,12 @@ private:
     /// Coming round costs the executor a call of the system, and what ends meanwhile is seen late.
     void look_on(clock::time_point until)
     {
-        for (auto now = clock::now(); now < until && !progressed_ && !life_.dying() && !events_.has_more();
+        bool ended = false;
+        for (auto now = clock::now(); now < until && !ended && !life_.dying() && !events_.has_more();
              now = clock::now())
-            progressed_ |= arrivals_.sweep(now, polling_);
-        if (progressed_ && !life_.dying())
+            ended = arrivals_.sweep(now, polling_);
+        progressed_ |= ended;
+        if (ended && !life_.dying())
             buffers_.give_back_unused();
     }
 
@@ -285,6 +290,8 @@ private:
     buffer_store<B> buffers_;
     lifetime<B> life_;
     const std::uint64_t allocation_id_ = info_of<allocate_op>().id;
+    /// Of the turn, or of the submission.
+    clock::time_point now_{};
     std::vector<use> uses_;
     /// Requests whose memory is being asked for.
     std::vector<request*> hungry_;

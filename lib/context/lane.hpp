@@ -27,6 +27,7 @@ public:
         event end;
         std::uint64_t ticket = 0;
         request* who = nullptr;
+        clock::time_point took_off{};
         end_forecast::kind kind = 0;
     };
 
@@ -49,7 +50,7 @@ public:
     bool busy() const noexcept { return !flights.empty() || !departures.empty(); }
 
     /// When the oldest flight began, as far as one can tell.
-    clock::time_point began() const noexcept { return std::max(flights.front().who->launched, last_landing); }
+    clock::time_point began() const noexcept { return std::max(flights.front().took_off, last_landing); }
 
     /// The event at the end of a flight. The one a sync_waiter blocks on is kept apart, because the ring may move.
     event& end_of(std::uint64_t ticket) noexcept
@@ -57,13 +58,14 @@ public:
         return ticket == watched_ticket_ ? watched : flights[ticket - flights.front().ticket].end;
     }
 
-    error_code take_off(B& b, std::uint64_t ticket, request& who)
+    error_code take_off(B& b, std::uint64_t ticket, request& who, clock::time_point now)
     {
         if (flights.full())
             flights.set_capacity(flights.capacity() * 2);
         flight f;
         f.ticket = taken_off = ticket;
         f.who = &who;
+        f.took_off = now;
         f.kind = end_forecast::kind_of(who);
         const error_code ec = b.record(f.end, work);
         flights.push_back(std::move(f));

@@ -99,13 +99,13 @@ fault class_of(errc e) noexcept
     case errc::worker_corrupted: return fault::context_lost;
     case errc::device_failed:
     case errc::device_lost:
-    case errc::library_missing:
-    case errc::library_too_old:
     case errc::no_device:
     case errc::worker_missing:
     case errc::worker_mismatch:
     case errc::plugin_missing:
     case errc::backend_unavailable: return fault::device_lost;
+    case errc::library_missing:
+    case errc::library_too_old:
     case errc::backend_error: return fault::library;
     }
     return fault{};
@@ -144,8 +144,9 @@ public:
     error_code note(errc what, std::string message) const
     {
         const std::scoped_lock lock(mutex_);
+        // One that is about to be written over is noted anew.
         for (const entry& e : entries_)
-            if (e.value != 0 && errc_of(e.value) == what && e.message == message)
+            if (e.value != 0 && errc_of(e.value) == what && e.message == message && is_recent(e.value))
                 return {e.value, *this};
         last_ = last_ % max_number + 1;
         const int value = last_ << errc_bits | static_cast<int>(what);
@@ -162,6 +163,14 @@ private:
         int value = 0;
         std::string message;
     };
+
+    /// Whether half of those that are kept, or more, have to come before it is forgotten.
+    bool is_recent(int value) const noexcept
+    {
+        const int number = value >> errc_bits;
+        const int age = last_ - number + (last_ < number ? max_number : 0);
+        return age < 128;
+    }
 
     static std::size_t place(int value) noexcept { return static_cast<std::size_t>(value >> errc_bits) % 256; }
 

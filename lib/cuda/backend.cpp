@@ -314,9 +314,8 @@ error_code backend::verdict() const noexcept
 
 fault backend::classify(const error_code& ec) noexcept
 {
-    // What keeps a context from being made does not end one that lives: a library that an op needs is not there, or
-    // what was asked for is nothing for this GPU.
-    if (ec == errc::library_missing || ec == errc::library_too_old || ec == make_error(CUDA_ERROR_INVALID_DEVICE))
+    // It keeps a context from being made, and does not end one that lives: what was asked for is nothing for this GPU.
+    if (ec == make_error(CUDA_ERROR_INVALID_DEVICE))
         return fault::library;
     const auto condition = ec.default_error_condition();
     return condition.category() == fault_category() ? static_cast<fault>(condition.value()) : fault::library;

@@ -1,5 +1,6 @@
 #include "device/backends.hpp"
 
+#include "device/lifecycle.hpp"
 #include "plugin/plugins.hpp"
 #include "worker/worker_source.hpp"
 
@@ -44,7 +45,7 @@ context_source first_that_works(context_source first, context_source second)
     return {[first = std::move(first.make), second = std::move(second.make)](
                 context_identity identity, context_events& events, const context_options& how) {
                 auto made = first(identity, events, how);
-                return !made && is_device_lost(made.error()) ? second(identity, events, how) : std::move(made);
+                return !made && is_out_of_reach(made.error()) ? second(identity, events, how) : std::move(made);
             },
             true};
 }
@@ -106,7 +107,7 @@ result<context_source> find_source(const device_options& options, const boost::a
     o.faults = options.host.injector;
     o.copy_threads = options.cuda.helper_threads;
     auto made = worker::make_source(o, executor);
-    return context_source{std::move(made.make), true, std::move(made.give_up), true};
+    return context_source{std::move(made.make), true, std::move(made.give_up), std::move(made.has_standby), true};
 }
 
 } // namespace coaccel::detail

@@ -19,6 +19,8 @@ struct context_source {
     /// Nobody waits any more for a context that is being made, so that making it may fail. From any thread. Empty where
     /// making one is quick.
     std::function<void()> give_up{};
+    /// Whether another context stands ready, or will soon. Empty where there is no such thing.
+    std::function<bool()> has_standby{};
     /// Each context is in a process of its own, so that the death of one says nothing of the next.
     bool isolated = false;
 };

@@ -14,17 +14,23 @@ blocking_pool::blocking_pool(asio::execution_context& owner) : service(owner) {}
 
 blocking_pool::~blocking_pool() = default;
 
-void blocking_pool::run(std::function<void()> job, std::function<void()> hurry)
+void blocking_pool::run(kind what, std::function<void()> job, std::function<void()> hurry)
 {
     const std::scoped_lock lock(mutex_);
     if (closed_)
         return;
-    if (!threads_)
-        threads_ = std::make_unique<asio::thread_pool>(2);
+    auto& threads = threads_[static_cast<std::size_t>(what)];
+    if (!threads)
+        threads = std::make_unique<asio::thread_pool>(2);
+    if (what == kind::compiling)
+        return asio::post(*threads, [this, job = std::move(job)] {
+            if (!closed_)
+                job();
+        });
     if (!hurry)
-        return asio::post(*threads_, std::move(job));
+        return asio::post(*threads, std::move(job));
     const auto mine = hurries_.insert(hurries_.end(), std::move(hurry));
-    asio::post(*threads_, [this, mine, job = std::move(job)] {
+    asio::post(*threads, [this, mine, job = std::move(job)] {
         job();
         const std::scoped_lock done(mutex_);
         hurries_.erase(mine);
@@ -39,8 +45,9 @@ void blocking_pool::shutdown()
         for (const auto& hurry : hurries_)
             hurry();
     }
-    if (threads_)
-        threads_->join();
+    for (auto& threads : threads_)
+        if (threads)
+            threads->join();
 }
 
 void blocking_pool::notify_fork(asio::execution_context::fork_event event)
@@ -48,7 +55,8 @@ void blocking_pool::notify_fork(asio::execution_context::fork_event event)
     // The child has none of the threads: who wakes or joins them waits for ever.
     if (event != asio::execution_context::fork_child)
         return;
-    (void)threads_.release();
+    for (auto& threads : threads_)
+        (void)threads.release();
     hurries_.clear();
 }
 

@@ -1,9 +1,14 @@
 #ifndef COACCEL_DEVICE_BLOCKING_POOL_HPP
 #define COACCEL_DEVICE_BLOCKING_POOL_HPP
 
+#include <coaccel/core/config.hpp>
+
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -11,18 +16,26 @@
 
 namespace coaccel::detail {
 
-/// The threads for what may not run on the caller's executor: making and ending contexts. One pool for
-/// all devices of an execution context, started on first use.
-class blocking_pool : public boost::asio::execution_context::service {
+/// The threads for what may not run on the caller's executor. One pool for all devices of an execution context, started
+/// on first use.
+class COACCEL_DECL blocking_pool : public boost::asio::execution_context::service {
 public:
     using key_type = blocking_pool;
     static boost::asio::execution_context::id id;
+
+    /// Each has threads of its own: a device whose context was lost does not wait for somebody's compiler.
+    enum class kind : std::uint8_t {
+        /// Making and ending contexts.
+        contexts,
+        /// Compiling. What has not begun when the execution context goes is dropped.
+        compiling,
+    };
 
     explicit blocking_pool(boost::asio::execution_context& owner);
     ~blocking_pool() override;
 
     /// `hurry` is called, while the job waits or runs, when the execution context goes and everything has to end.
-    void run(std::function<void()> job, std::function<void()> hurry = {});
+    void run(kind what, std::function<void()> job, std::function<void()> hurry = {});
 
 private:
     void shutdown() override;
@@ -30,8 +43,8 @@ private:
 
     std::mutex mutex_;
     std::list<std::function<void()>> hurries_;
-    std::unique_ptr<boost::asio::thread_pool> threads_;
-    bool closed_ = false;
+    std::array<std::unique_ptr<boost::asio::thread_pool>, 2> threads_;
+    std::atomic<bool> closed_{false};
 };
 
 } // namespace coaccel::detail

@@ -1,4 +1,3 @@
-#include "device/blocking_pool.hpp"
 #include "device/core_nodes.hpp"
 #include "worker/fork_guard.hpp"
 
@@ -69,7 +68,8 @@ void device_core::on_lost(error_code why)
 {
     const bool replaceable = context_->replaceable();
     bury(std::move(context_));
-    follow(replaceable ? life_.lost(why, now_, chance()) : life_.lost_for_good(why));
+    const bool standby = source_.has_standby && source_.has_standby();
+    follow(replaceable ? life_.lost(why, now_, chance(), standby) : life_.lost_for_good(why));
 }
 
 void device_core::bury(std::unique_ptr<context> dead)
@@ -143,10 +143,15 @@ void device_core::finish_stop()
 
 void device_core::run_off_executor(std::function<void()> job, std::function<void()> hurry)
 {
+    run_off_executor(blocking_pool::kind::contexts, std::move(job), std::move(hurry));
+}
+
+void device_core::run_off_executor(blocking_pool::kind what, std::function<void()> job, std::function<void()> hurry)
+{
     if (!source_.blocks)
         return job();
     auto& where = asio::query(executor_, asio::execution::context);
-    asio::use_service<blocking_pool>(where).run(std::move(job), std::move(hurry));
+    asio::use_service<blocking_pool>(where).run(what, std::move(job), std::move(hurry));
 }
 
 /// No further context will be made. What stood ready for it, such as workers, may take its time to go.

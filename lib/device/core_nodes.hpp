@@ -13,14 +13,16 @@ namespace coaccel::detail {
 
 struct device_core::turn_function {
     /// Longer than coming round takes, and too short for others on the executor to notice.
-    static constexpr auto patience = std::chrono::microseconds(5);
+    static constexpr auto longest_look = std::chrono::microseconds(5);
 
     core_ptr core;
 
     void operator()()
     {
         pending_list done;
-        core->turn(done, patience);
+        // Devices that take turns on one thread would have each other wait.
+        const bool alone = std::exchange(last_here_, core.get()) == core.get();
+        core->turn(done, alone ? longest_look : clock::duration::zero());
         done.dispatch_all();
     }
 };

@@ -175,7 +175,7 @@ void device_core::finished(request& r, error_code ec) noexcept
     }
     if (!ec && (r.cancelled || r.epoch != epoch_))
         ec = asio::error::operation_aborted;
-    latency_of(*r.ops.front().info).add(now_ - r.arrived);
+    latency_of(*r.ops.front().info).add(std::max(now_, r.ended) - r.arrived);
     complete(r, ec);
 }
 

@@ -1,11 +1,25 @@
 #include "device/compiler.hpp"
 #include "device/core_nodes.hpp"
 
-#include <boost/asio/executor_work_guard.hpp>
-
 #include <algorithm>
+#include <exception>
+#include <new>
 
 namespace coaccel::detail {
+namespace {
+
+// On a thread of the pool nobody else would catch what is thrown.
+result<jit::kernel> compile_or_error(const std::string& source, const jit::compile_options& how,
+                                     const hardware_info& hardware)
+try {
+    return compile(source, how, hardware);
+} catch (const std::bad_alloc&) {
+    return errc::out_of_memory;
+} catch (const std::exception& e) {
+    return note_error(errc::compile_failed, e.what());
+}
+
+} // namespace
 
 void device_core::on_side_call(request& r)
 {
@@ -47,13 +61,17 @@ void device_core::serve_pinned()
 void device_core::begin_compiles()
 {
     for (compile_call* call : compiling_) {
-        if (std::exchange(call->begun, true))
+        if (call->begun)
             continue;
+        call->begun = std::make_shared<const bool>(true);
         // The job has all it needs: its request may be cancelled, and gone, long before the compiler is through.
-        run_off_executor(
-            [self = shared_from_this(), work = asio::make_work_guard(executor_), id = call->sequence,
-             source = std::move(call->source), how = std::move(call->how),
-             hardware = context_->hardware()] { self->push(*new compiled_node(id, compile(source, how, hardware))); });
+        run_off_executor(blocking_pool::kind::compiling,
+                         [self = shared_from_this(), id = call->sequence, source = std::move(call->source),
+                          how = std::move(call->how), hardware = context_->hardware(),
+                          wanted = std::weak_ptr<const bool>(call->begun)] {
+                             if (!wanted.expired())
+                                 self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
+                         });
     }
 }
 

@@ -20,6 +20,8 @@ std::uint32_t next_device_id() noexcept
 
 } // namespace
 
+thread_local const device_core* device_core::last_here_ = nullptr;
+
 core_ptr device_core::make(asio::any_io_executor ex, const device_options& options)
 {
     auto core = std::make_shared<device_core>(std::move(ex), options);
@@ -68,6 +70,7 @@ void device_core::submit(request& r)
         return;
     if (!here)
         return schedule();
+    last_here_ = this;
     pending_list done;
     // What is found here can but be posted, so that there is no hurry to find it.
     turn(done, {});
@@ -142,12 +145,12 @@ void device_core::turn(pending_list& done, clock::duration patience)
         launch();
         release_due();
         now_ = clock::now();
-        next = context_->turn(now_, now_ + patience);
+        next = context_->turn(now_, patience);
         if (lost_)
             on_lost(*std::exchange(lost_, std::nullopt));
         else if (!context_->accepting())
             life_.condemned();
-        if (context_ && context_->accepting() && may_start() && admission_.has_next())
+        if (context_ && can_launch())
             next.when = next_turn::kind::again;
     }
     if (!context_)

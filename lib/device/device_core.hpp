@@ -4,6 +4,7 @@
 #include "context/context.hpp"
 #include "device/admission.hpp"
 #include "device/backends.hpp"
+#include "device/blocking_pool.hpp"
 #include "device/latency.hpp"
 #include "device/lifecycle.hpp"
 
@@ -58,7 +59,7 @@ public:
     void finished(request& r, error_code ec) noexcept override;
     void lost(error_code why) noexcept override;
     void wake() noexcept override;
-    bool has_more() const noexcept override { return !inbox_.empty(); }
+    bool has_more() noexcept override { return !inbox_.empty() || !done_.empty() || can_launch(); }
 
     // shutdown_hook
     void shutdown(pending_list& out) noexcept override;
@@ -97,6 +98,7 @@ private:
     void finish_stop();
     void drop_source();
     void run_off_executor(std::function<void()> job, std::function<void()> hurry = {});
+    void run_off_executor(blocking_pool::kind what, std::function<void()> job, std::function<void()> hurry = {});
     bool orphaned() const noexcept;
     double chance();
 
@@ -104,6 +106,7 @@ private:
     void release_due();
     void expire();
     bool may_start() noexcept;
+    bool can_launch() noexcept { return context_->accepting() && may_start() && admission_.has_next(); }
     void launch();
     void serve_pinned();
     void begin_compiles();
@@ -171,6 +174,9 @@ private:
     watch_source<device_status> state_;
     watch_source<generation> generation_;
     std::atomic<bool> busy_{false};
+
+    /// Whose turn was the last on this thread; only to be compared.
+    static thread_local const device_core* last_here_;
 
     // Keeps the device alive until it has stopped or its execution context goes away.
     std::unique_ptr<keeper> self_;

@@ -4,6 +4,11 @@
 
 namespace coaccel::detail {
 
+bool is_out_of_reach(const error_code& why) noexcept
+{
+    return is_device_lost(why) || why == errc::library_missing || why == errc::library_too_old;
+}
+
 lifecycle::step lifecycle::start() noexcept
 {
     if (phase_ != phase::unborn || stopping_)
@@ -31,9 +36,10 @@ lifecycle::step lifecycle::create_failed(const error_code& why, time_point now, 
     return is_context_lost(why) ? lost_for_good(why) : decide(why, now, random);
 }
 
-lifecycle::step lifecycle::lost(const error_code& why, time_point now, double random)
+lifecycle::step lifecycle::lost(const error_code& why, time_point now, double random, bool standby)
 {
-    return decide(why, now, random);
+    const step next = decide(why, now, random);
+    return next.what == command::wait && standby ? create() : next;
 }
 
 lifecycle::step lifecycle::lost_for_good(const error_code& why) noexcept
@@ -53,7 +59,7 @@ lifecycle::step lifecycle::decide(const error_code& why, time_point now, double 
 {
     reason_ = why;
     // Nothing but a change from outside brings these back, whatever the policy hopes.
-    const bool hopeless = is_device_lost(why) || is_caller_error(why);
+    const bool hopeless = is_out_of_reach(why) || is_caller_error(why);
     const auto decision =
         hopeless ? restart_budget::decision{directive::stop, {}} : budget_.on_failure(now, why, random);
     // A dead context cannot be resumed, so resuming is restarting here.

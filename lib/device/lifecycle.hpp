@@ -6,6 +6,9 @@
 
 namespace coaccel::detail {
 
+/// Whether a context could not be made because what is behind it is not there, or not any more.
+COACCEL_DECL bool is_out_of_reach(const error_code& why) noexcept;
+
 /// The life of a device: when to make a context, when to wait, when to give up, when to stop.
 /// Has no clock, no context and no threads in it; it is told what happened and says what to do.
 class COACCEL_DECL lifecycle {
@@ -42,7 +45,8 @@ public:
     step lost_for_good(const error_code& why) noexcept;
     /// The context shows signs of death.
     void condemned() noexcept { suspect_ = true; }
-    step lost(const error_code& why, time_point now, double random);
+    /// `standby`: another context stands ready, or will soon, so that there is nothing to spare by waiting.
+    step lost(const error_code& why, time_point now, double random, bool standby = false);
     step due() noexcept;
 
     /// A context made from now on is wanted in place of the one there is.

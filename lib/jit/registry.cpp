@@ -17,6 +17,13 @@ struct registry {
     std::vector<host_function> host_functions;
 };
 
+// Never destroyed: kernels in static storage of other files outlive it otherwise.
+registry& instance()
+{
+    static registry& r = *new registry;
+    return r;
+}
+
 /// What this thread found last, so that it need not take the lock for every launch. An id is never given twice: an
 /// image that is kept here is the right one, or gone.
 struct found_before {
@@ -24,13 +31,22 @@ struct found_before {
     std::weak_ptr<const image> what;
 };
 
-thread_local std::array<found_before, 8> recent;
+/// Destructors of static objects may still launch when those of their thread have run.
+thread_local bool over = false;
 
-// Never destroyed: kernels in static storage of other files outlive it otherwise.
-registry& instance()
+struct memory_of_thread {
+    ~memory_of_thread() { over = true; }
+    std::array<found_before, 8> entries;
+};
+
+thread_local memory_of_thread recent;
+
+std::shared_ptr<const image> find_in_registry(std::uint64_t id) noexcept
 {
-    static registry& r = *new registry;
-    return r;
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    const auto found = r.images.find(id);
+    return found == r.images.end() ? nullptr : found->second.lock();
 }
 
 } // namespace
@@ -55,16 +71,15 @@ std::shared_ptr<const image> register_image(std::shared_ptr<image> made)
 
 std::shared_ptr<const image> find_image(std::uint64_t id) noexcept
 {
-    found_before& here = recent[id % recent.size()];
-    if (here.id != id) {
-        auto& r = instance();
-        const std::scoped_lock lock(r.mutex);
-        const auto found = r.images.find(id);
-        if (found == r.images.end())
-            return nullptr;
-        here = {id, found->second};
-    }
-    return here.what.lock();
+    if (over)
+        return find_in_registry(id);
+    found_before& here = recent.entries[id % recent.entries.size()];
+    if (here.id == id)
+        return here.what.lock();
+    auto found = find_in_registry(id);
+    if (found)
+        here = {id, found};
+    return found;
 }
 
 std::shared_ptr<const void> keep_image(std::uint64_t id) noexcept

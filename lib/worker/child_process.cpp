@@ -113,9 +113,10 @@ void send_signal(int pidfd, int signal) noexcept
 
 std::vector<std::string> child_process::minimal_environment()
 {
-    static constexpr std::string_view names[] = {"PATH",           "HOME",         "LANG",         "LD_LIBRARY_PATH",
-                                                 "TMPDIR",         "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS",
-                                                 "XDG_CACHE_HOME", "LSAN_OPTIONS"};
+    // The two of Python's are where the search for the vendor's libraries looks for its wheels.
+    static constexpr std::string_view names[] = {"PATH",          "HOME",           "LANG",         "LD_LIBRARY_PATH",
+                                                 "TMPDIR",        "XDG_CACHE_HOME", "ASAN_OPTIONS", "TSAN_OPTIONS",
+                                                 "UBSAN_OPTIONS", "LSAN_OPTIONS",   "VIRTUAL_ENV",  "CONDA_PREFIX"};
     static constexpr std::string_view prefixes[] = {"CUDA_", "NVIDIA_", "COACCEL_"};
     std::vector<std::string> kept;
     for (char** at = environ; at && *at; ++at) {

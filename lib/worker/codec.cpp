@@ -13,9 +13,6 @@ namespace {
 
 enum class origin : std::uint8_t { none, coaccel, noted, vendor, system, other };
 
-// With room for the rest of its record in the ring.
-constexpr std::size_t longest_text = 0x3fff;
-
 const boost::system::error_category* vendor_category([[maybe_unused]] std::string_view name) noexcept
 {
 #ifdef COACCEL_HAS_CUDA_HEADERS

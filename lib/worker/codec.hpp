@@ -14,6 +14,9 @@
 
 namespace coaccel::worker {
 
+/// Of a text in a record, which has to have room in the ring with the rest of it.
+inline constexpr std::size_t longest_text = 0x3fff;
+
 /// Writes a record, field by field.
 class encoder {
 public:
@@ -35,7 +38,7 @@ public:
             std::memcpy(out_.data() + at, bytes.data(), bytes.size());
     }
 
-    /// At most 64 KiB of it.
+    /// At most longest_text bytes of it.
     void put_text(std::string_view text);
     void put_ref(const any_ref& ref);
     void put_error(const error_code& ec);

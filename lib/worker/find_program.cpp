@@ -29,11 +29,11 @@ std::string obstacle(const std::string& file)
     return {};
 }
 
-result<std::string> take(std::string file, const char* named_by)
+std::string absolute(const char* file)
 {
-    if (const auto why = obstacle(file); !why.empty())
-        return note_error(errc::worker_missing, "the worker program " + file + " (" + named_by + "): " + why);
-    return file;
+    std::error_code failed;
+    const auto whole = fs::absolute(file, failed);
+    return failed ? file : whole.string();
 }
 
 // The directory of the shared library this code is in, or else of the program.
@@ -63,16 +63,34 @@ std::vector<std::string> program_places(const std::string& directory)
     std::vector<std::string> places;
     for (const auto* folder : folders)
         places.push_back((fs::path(directory) / folder / program_name).lexically_normal().string());
+#ifdef COACCEL_WORKER_FOLDER
+    // A program that is linked statically may be anywhere.
+    places.push_back((fs::path(COACCEL_WORKER_FOLDER) / program_name).string());
+#endif
     return places;
 }
 
-result<std::string> find_program(const char* option)
+std::optional<named_program> name_program(const char* option)
 {
     if (option)
-        return take(option, "named by the options");
-    if (const auto* variable = std::getenv("COACCEL_WORKER"); variable && *variable)
-        return take(variable, "named by COACCEL_WORKER");
-    std::string message = "no worker program that can be run; looked at";
+        return named_program{absolute(option), "named by the options"};
+    // A program with more rights than its user must not run what the user names.
+    if (const auto* variable = ::secure_getenv("COACCEL_WORKER"); variable && *variable)
+        return named_program{absolute(variable), "named by COACCEL_WORKER"};
+    return std::nullopt;
+}
+
+result<std::string> find_program(const std::optional<named_program>& named)
+{
+    if (named) {
+        const auto why = obstacle(named->file);
+        if (why.empty())
+            return named->file;
+        return note_error(errc::worker_missing,
+                          "the worker program " + named->file + " (" + named->named_by + "): " + why);
+    }
+    std::string message = "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one; "
+                          "looked beside this library or program, then where coaccel is installed:";
     for (const auto& place : program_places(own_directory())) {
         const auto why = obstacle(place);
         if (why.empty())

@@ -3,17 +3,35 @@
 
 #include <coaccel/core/result.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace coaccel::worker {
 
-/// Where the worker program may be when this library, or the program it is part of, is in `directory`; best first.
+/// Where the worker program may be when this library, or the program it is part of, is in `directory`; best first. The
+/// last is where this build of coaccel was configured to be installed.
 COACCEL_DECL std::vector<std::string> program_places(const std::string& directory);
 
-/// The worker program: `option`, else what COACCEL_WORKER names, else the one that was installed or built with this
-/// library. errc::worker_missing, with the places looked at, when there is none that can be run.
-COACCEL_DECL result<std::string> find_program(const char* option);
+/// A program that somebody asked for.
+struct named_program {
+    /// Absolute, so that it stays the same wherever the process goes.
+    std::string file;
+    /// Who asked for it, for error messages.
+    const char* named_by = "";
+};
+
+/// `option`, else what COACCEL_WORKER names, else nothing.
+COACCEL_DECL std::optional<named_program> name_program(const char* option);
+
+/// The worker program: the named one, else the one that was installed or built with this library.
+/// errc::worker_missing, with the places looked at, when there is none that can be run.
+COACCEL_DECL result<std::string> find_program(const std::optional<named_program>& named);
+
+inline result<std::string> find_program(const char* option)
+{
+    return find_program(name_program(option));
+}
 
 } // namespace coaccel::worker
 

@@ -13,14 +13,6 @@ struct image;
 
 namespace coaccel::worker {
 
-/// Far beyond what a program has kernels for: a parent that wants more talks nonsense.
-struct image_limits {
-    std::size_t images = std::size_t(1) << 16;
-    /// Of the code of one, and of all code, names and symbols together.
-    std::uint64_t bytes_each = std::uint64_t(256) << 20;
-    std::uint64_t bytes = std::uint64_t(2) << 30;
-};
-
 /// The compiled kernels that came from the parent, by the numbers they have there.
 class COACCEL_DECL image_shelf {
 public:

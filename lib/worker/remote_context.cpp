@@ -1,11 +1,11 @@
 #include "worker/remote_context.hpp"
 
 #include "context/operands.hpp"
+#include "jit/registry.hpp"
 #include "worker/fork_guard.hpp"
 
 #include <coaccel/host/fault_injector.hpp>
 #include <coaccel/ops/jit_launch.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
 #include <coaccel/ops/plugin_call.hpp>
 
 #include <algorithm>
@@ -21,14 +21,6 @@ namespace {
 // What a record has room for, with its head.
 constexpr std::size_t most_ops = 200;
 
-/// The kernel an op names; zero: none.
-std::uint64_t kernel_of(const bound_op& op) noexcept
-{
-    if (op.info->id == jit::launch_op_id)
-        return op.as<jit::launch_head>().kernel;
-    return op.info->id == info_of<jit::occupancy_op>().id ? op.as<jit::occupancy_op>().kernel : 0;
-}
-
 /// Its description is its own, and goes along.
 bool is_packed(const bound_op& op) noexcept
 {
@@ -38,6 +30,15 @@ bool is_packed(const bound_op& op) noexcept
 bool is_allocation(const bound_op& op) noexcept
 {
     return op.info->id == info_of<detail::allocate_op>().id;
+}
+
+/// A kernel may have a host function and code for the GPU; a worker on the CPU could run the first only.
+bool needs_host_function(const jit::launch_head& head, std::string_view backend) noexcept
+{
+    if (head.host == 0)
+        return false;
+    const auto image = jit::find_image(head.kernel);
+    return !image || image->code.empty() || backend == "host";
 }
 
 /// Around the time a reply is due nobody looks for longer than the worker's options allow.
@@ -52,7 +53,7 @@ detail::completion_rule rule_for(context_options options, const remote_setup& se
 remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<bell_watch> watch,
                                detail::context_events& events, const context_options& options, remote_setup setup)
     : link_(std::move(link)), watch_(std::move(watch)), events_(events), setup_(std::move(setup)),
-      rule_(rule_for(options, setup_)), crew_(setup_.copy_threads)
+      rule_(rule_for(options, setup_)), images_(setup_.images), crew_(setup_.copy_threads)
 {
     link_->listen(wake_up());
     setup_.memory->listen(wake_up());
@@ -97,6 +98,9 @@ void remote_context::submit(request& r, clock::time_point now)
         return events_.finished(r, errc::context_lost);
     if (auto ec = refusal(r))
         return events_.finished(r, ec);
+    // At once, also for one that has to wait: then nothing has begun yet that would have to be taken back.
+    if (auto ec = send_images(r))
+        return events_.finished(r, ec);
     if (must_wait(r))
         held_.push_back({&r, {}});
     else
@@ -115,7 +119,7 @@ error_code remote_context::refusal(const request& r) const noexcept
                 return errc::not_isolatable;
             continue;
         }
-        if (o.info->id == jit::launch_op_id && o.as<jit::launch_head>().host != 0)
+        if (o.info->id == jit::launch_op_id && needs_host_function(o.as<jit::launch_head>(), backend_name()))
             return note_error(errc::not_isolatable, "a kernel that is a function of this process");
     }
     return {};
@@ -178,9 +182,6 @@ play remote_context::next_play(std::size_t ops) noexcept
 /// All ops of a request in one record; its transfer, if it has one, with memory at this offset.
 void remote_context::send(request& r, flight f, const transfer_view* v, std::uint64_t offset)
 {
-    for (const bound_op& o : r.ops)
-        if (const auto kernel = kernel_of(o))
-            send_image(kernel);
     // One that makes a buffer for a copy only sends as many ops as come before it.
     const std::size_t count = f.allocation_of ? 1 : r.ops.size();
     const std::uint64_t id = enlist(f);

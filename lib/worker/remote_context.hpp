@@ -6,12 +6,11 @@
 #include "worker/copy_crew.hpp"
 #include "worker/fork_guard.hpp"
 #include "worker/host_transfer.hpp"
+#include "worker/image_ledger.hpp"
 #include "worker/remote_buffers.hpp"
 #include "worker/reply_forecast.hpp"
 #include "worker/staging.hpp"
 #include "worker/worker_link.hpp"
-
-#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <deque>
 #include <functional>
@@ -33,6 +32,7 @@ struct remote_setup {
     fault_injector* faults = nullptr;
     std::chrono::nanoseconds spin{};
     int copy_threads = 4;
+    image_limits images{};
 };
 
 /// A context in another process: hands requests over, takes the answers, and knows what to tell everybody when the
@@ -51,7 +51,7 @@ public:
     bool replaceable() const noexcept override { return !forked(); }
     void submit(detail::request& r, detail::clock::time_point now) override;
     void release(const any_ref& buffer) noexcept override;
-    detail::next_turn turn(detail::clock::time_point now, detail::clock::time_point until) override;
+    detail::next_turn turn(detail::clock::time_point now, detail::clock::duration patience) override;
     void drop(detail::pending_list& out) noexcept override;
     bool accepting() const noexcept override { return !dying_; }
     std::size_t live_buffers() const noexcept override { return live_buffers_; }
@@ -116,7 +116,8 @@ private:
     void send(detail::request& r, flight f, const transfer_view* v, std::uint64_t offset);
     void send_release(const any_ref& buffer);
     void send_piece(piece& p);
-    void send_image(std::uint64_t kernel);
+    error_code send_images(const detail::request& r);
+    error_code send_image(std::uint64_t kernel);
     void forget_images();
     void go_on(copy& c);
     void go_on_with_all();
@@ -164,7 +165,7 @@ private:
     std::vector<copy_crew::token> copied_;
     int copying_ = 0;
     std::deque<held> held_;
-    boost::unordered_flat_set<std::uint64_t> images_;
+    image_ledger images_;
     std::size_t images_kept_ = 0;
     remote_buffers buffers_;
     std::size_t live_buffers_ = 0;
@@ -172,6 +173,7 @@ private:
     bool looking_ = true;
     /// As the device last said.
     detail::clock::time_point now_{};
+    detail::clock::time_point last_look_{};
     detail::clock::time_point last_moved_{};
     detail::clock::time_point looking_since_{};
     bool dying_ = false;

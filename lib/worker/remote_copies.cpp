@@ -1,6 +1,9 @@
 #include "jit/registry.hpp"
 #include "worker/remote_context.hpp"
 
+#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit_occupancy.hpp>
+
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +15,17 @@ using direction = transfer_view::direction;
 
 namespace {
 
-constexpr std::size_t image_part = std::size_t(32) << 10;
+constexpr std::size_t image_part = std::size_t(24) << 10;
+// With the longest name and symbol, and the numbers, it is a record that the ring takes.
+static_assert(image_part + 2 * longest_text + 64 <= max_ring_record(ring_bytes));
+
+/// The kernel an op names; zero: none.
+std::uint64_t kernel_of(const bound_op& op) noexcept
+{
+    if (op.info->id == jit::launch_op_id)
+        return op.as<jit::launch_head>().kernel;
+    return op.info->id == info_of<jit::occupancy_op>().id ? op.as<jit::occupancy_op>().kernel : 0;
+}
 
 } // namespace
 
@@ -182,13 +195,30 @@ void remote_context::go_on_with_all()
         let_go_of_held();
 }
 
-void remote_context::send_image(std::uint64_t kernel)
+error_code remote_context::send_images(const request& r)
 {
+    for (const bound_op& o : r.ops)
+        if (const auto kernel = kernel_of(o))
+            if (auto ec = send_image(kernel))
+                return ec;
+    return {};
+}
+
+error_code remote_context::send_image(std::uint64_t kernel)
+{
+    if (images_.has(kernel))
+        return {};
     const auto image = jit::find_image(kernel);
-    if (!image || !images_.insert(image->id).second)
-        return;
-    if (images_.size() > 2 * images_kept_ + 64)
+    // The worker says what there is to say of one that is gone.
+    if (!image)
+        return {};
+    if (auto ec = images_.check(*image))
+        return ec;
+    if (images_.size() > 2 * images_kept_ + 64 || !images_.has_room_for(*image))
         forget_images();
+    if (!images_.has_room_for(*image))
+        return images_.full(*image);
+    images_.add(*image);
     const auto code = std::as_bytes(std::span(image->code));
     std::size_t at = 0;
     // At least once: a kernel of the CPU has no code, and its occupancy can be asked for all the same.
@@ -205,12 +235,13 @@ void remote_context::send_image(std::uint64_t kernel)
         post(out_.record());
         at += f.part.size();
     } while (at < code.size());
+    return {};
 }
 
-/// Nobody says when a kernel goes, so the numbers are gone through whenever there are many new ones.
+/// Nobody says when a kernel goes, so the numbers are gone through whenever there are many new ones or no room.
 void remote_context::forget_images()
 {
-    boost::unordered::erase_if(images_, [this](std::uint64_t id) {
+    images_.remove_if([this](std::uint64_t id) {
         if (jit::find_image(id))
             return false;
         out_.clear();

@@ -77,22 +77,27 @@ bool remote_context::flush()
     return any;
 }
 
-next_turn remote_context::turn(clock::time_point now, clock::time_point until)
+next_turn remote_context::turn(clock::time_point now, clock::duration patience)
 {
     if (dead_)
         return {};
     now_ = now;
     if (forked())
         condemn(errc::context_lost);
+    const bool spins = setup_.spin.count() > 0;
+    if (now - std::max(last_look_, last_moved_) >= detail::end_forecast::attention)
+        looking_ = false;
     // Looked at first: what the worker said before it ended still counts.
     const bool over = link_->is_doomed();
+    const bool stays = spins && !over && patience > clock::duration::zero();
+    const auto until = stays ? clock::now() + patience : now;
     bool moved = false;
     do {
         moved |= take_copied();
         moved |= take_replies();
         moved |= flush();
-    } while (!moved && !dying_ && !over && in_flight_ > 0 && setup_.spin.count() > 0 && !events_.has_more() &&
-             clock::now() < until);
+    } while (stays && !moved && !dying_ && in_flight_ > 0 && !events_.has_more() && (now_ = clock::now()) < until);
+    last_look_ = now = now_;
     go_on_with_all();
     if (over && !dying_)
         condemn({});
@@ -105,7 +110,6 @@ next_turn remote_context::turn(clock::time_point now, clock::time_point until)
     }
     if (moved)
         last_moved_ = now;
-    const bool spins = setup_.spin.count() > 0;
     const auto next = rule_.decide(true, moved, now, spins ? forecast_.next() : detail::completion_rule::forecast());
     if (keep_looking(now, next))
         return {next_turn::kind::again};
@@ -221,6 +225,7 @@ bool remote_context::on_ended(decoder& in)
         deliver(f);
     if (f.block)
         setup_.memory->give_back(*f.block);
+    f.who->ended = now_;
     events_.finished(*f.who, ec);
     return true;
 }

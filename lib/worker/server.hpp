@@ -39,7 +39,7 @@ private:
     void finished(detail::request& r, error_code ec) noexcept override;
     void lost(error_code why) noexcept override;
     void wake() noexcept override { place_.request_bell.ring(); }
-    bool has_more() const noexcept override { return false; }
+    bool has_more() noexcept override { return false; }
 
     error_code begin(const detail::context_factory& make);
     void warm_up();

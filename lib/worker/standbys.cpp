@@ -19,6 +19,11 @@ namespace {
 using clock = std::chrono::steady_clock;
 using link_ptr = standbys::link_ptr;
 
+bool is_alive(const link_ptr& l)
+{
+    return !l->is_doomed();
+}
+
 /// Of one that has ended, and that nobody has listened to.
 bool was_ready(const link_ptr& l)
 {
@@ -40,6 +45,7 @@ public:
     ~state();
     /// Instead of its end, in a forked child.
     void abandon() noexcept;
+    bool any();
     link_ptr take();
     void top_up(starter start);
 
@@ -84,6 +90,12 @@ void standbys::state::abandon() noexcept
     // When a thread of the parent held it at the fork, nobody knows in which state the links are.
     if (mutex_.try_lock())
         links_.clear();
+}
+
+bool standbys::state::any()
+{
+    const std::scoped_lock lock(mutex_);
+    return std::ranges::any_of(links_, is_alive);
 }
 
 link_ptr standbys::state::take()
@@ -192,8 +204,7 @@ bool standbys::state::add(const starter& start)
 /// Under the mutex; they are to be destroyed outside.
 std::vector<link_ptr> standbys::state::take_ended()
 {
-    const auto alive = [](const link_ptr& l) { return !l->is_doomed(); };
-    const auto ended = std::stable_partition(links_.begin(), links_.end(), alive);
+    const auto ended = std::stable_partition(links_.begin(), links_.end(), is_alive);
     std::vector<link_ptr> all(std::make_move_iterator(ended), std::make_move_iterator(links_.end()));
     links_.erase(ended, links_.end());
     return all;
@@ -206,6 +217,11 @@ standbys::~standbys()
     // Its thread is not in this process, and what that waits for cannot be destroyed.
     if (forked())
         state_.release()->abandon();
+}
+
+bool standbys::any() const
+{
+    return !forked() && state_->any();
 }
 
 link_ptr standbys::take()

@@ -27,6 +27,9 @@ public:
     /// Blocks until the processes have ended, or have had the time to.
     ~standbys();
 
+    /// Whether there is one, ready or not. From any thread; does not block.
+    bool any() const;
+
     /// The oldest, which may not be ready yet, or have ended; null when there is none.
     link_ptr take();
 

@@ -15,7 +15,6 @@ namespace {
 
 /// No op is larger; launches are the largest.
 constexpr std::size_t largest_op = 4096;
-constexpr std::uint64_t largest_image = std::uint64_t(256) << 20;
 
 bool get_launch_operands(decoder& in, std::vector<op_field>& operands, std::size_t op_size)
 {
@@ -64,7 +63,9 @@ std::uint64_t build_identity() noexcept
     using detail::hash;
     std::uint64_t id = hash(COACCEL_VERSION_STRING);
     id = hash(__VERSION__, id);
-    // What the layout of ops and options depends on.
+    // The sources that say what crosses, and the options of the build.
+    id = hash(COACCEL_BUILD, id);
+    // What the compiler made of the layout of ops and options, which its flags may change.
     for (const std::uint64_t part :
          {info_of<blas::gemm<float>>().id, info_of<blas::gemv<double>>().id, info_of<memory::fill<float>>().id,
           std::uint64_t(sizeof(worker_setup)), std::uint64_t(sizeof(control_block)),
@@ -152,7 +153,7 @@ bool get_image(decoder& in, image_frame& frame)
     if (!in.get(frame.id) || !in.get_text(frame.name) || !in.get_text(frame.symbol) || !in.get(frame.total) ||
         !in.get(frame.offset) || !in.get(size) || !in.get_bytes(size, frame.part))
         return false;
-    return in.at_end() && frame.total <= largest_image && frame.offset <= frame.total &&
+    return in.at_end() && frame.total <= image_limits{}.bytes_each && frame.offset <= frame.total &&
            size <= frame.total - frame.offset;
 }
 

@@ -18,7 +18,8 @@ namespace coaccel::worker {
 
 inline constexpr std::uint64_t magic = 0x6b726f776c636361ull;
 
-/// Of this version and build of coaccel: two that differ do not talk to each other.
+/// Of this version and build of coaccel: two that differ do not talk to each other. The same for builds of the same
+/// sources, options and compiler, wherever they were made.
 COACCEL_DECL std::uint64_t build_identity() noexcept;
 
 // --- the control area ---------------------------------------------------------------------------------------------
@@ -135,6 +136,16 @@ void put_submit_head(encoder& out, std::uint64_t id, const exec_options& how, pl
 
 /// The verb has been read. False when it makes no sense; the data of the ops stays in the record.
 [[nodiscard]] bool get_submit(decoder& in, submit_frame& frame);
+
+/// How much of compiled kernels a worker takes, far beyond what programs have. The parent refuses what is beyond it, so
+/// that one that sends more all the same talks nonsense.
+struct image_limits {
+    std::size_t images = std::size_t(1) << 16;
+    /// Of the code of one, and of all code, names and symbols together.
+    std::uint64_t bytes_each = std::uint64_t(256) << 20;
+    std::uint64_t bytes = std::uint64_t(2) << 30;
+    std::size_t symbol = longest_text;
+};
 
 struct image_frame {
     std::uint64_t id = 0;

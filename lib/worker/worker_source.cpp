@@ -12,20 +12,17 @@
 namespace coaccel::worker {
 namespace {
 
-std::optional<std::string> text_of(const char* t)
-{
-    return t ? std::optional<std::string>(t) : std::nullopt;
-}
-
 /// Behind the contexts of one device, which are made one after another.
 class source {
 public:
     source(const source_options& options, const asio::any_io_executor& executor)
-        : executor_(executor), options_(options), program_(text_of(options.how.program)),
+        : executor_(executor), options_(options), program_(name_program(options.how.program)),
           own_faults_(options.setup.host.faults), faults_(options.faults ? *options.faults : own_faults_),
           standbys_(options.standby)
     {
         options_.setup.host.injector = nullptr;
+        if (options.faults)
+            options_.setup.host.faults = options.faults->plan();
     }
 
     result<std::unique_ptr<detail::context>> make(detail::context_identity identity, detail::context_events& events,
@@ -49,6 +46,8 @@ public:
         setup.copy_threads = options_.copy_threads;
         return std::make_unique<remote_context>(std::move(link), std::move(watch), events, how, std::move(setup));
     }
+
+    bool has_standby() const { return standbys_.any(); }
 
     void give_up() noexcept
     {
@@ -98,7 +97,7 @@ private:
     result<link_ptr> start(const context_options& how, bool standby, bool refused)
     {
         link_plan plan;
-        BOOST_OUTCOME_TRY(plan.program, find_program(program_ ? program_->c_str() : nullptr));
+        BOOST_OUTCOME_TRY(plan.program, find_program(program_));
         plan.plugin = options_.plugin;
         plan.setup = options_.setup;
         plan.setup.context = how;
@@ -116,7 +115,8 @@ private:
 
     const asio::any_io_executor executor_;
     source_options options_;
-    const std::optional<std::string> program_;
+    // Named once, because what is relative is so to where the program is now.
+    const std::optional<named_program> program_;
     fault_injector own_faults_;
     fault_injector& faults_;
     std::shared_ptr<staging> memory_;
@@ -138,6 +138,10 @@ worker_source make_source(const source_options& options, const asio::any_io_exec
             [weak] {
                 if (auto alive = weak.lock())
                     alive->give_up();
+            },
+            [weak] {
+                const auto alive = weak.lock();
+                return alive && alive->has_standby();
             }};
 }
 

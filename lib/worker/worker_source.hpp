@@ -30,6 +30,8 @@ struct worker_source {
     detail::context_factory make;
     /// Ends a worker that is being waited for, and fails whoever asks for another. From any thread.
     std::function<void()> give_up;
+    /// Whether one of those that are kept ready is there.
+    std::function<bool()> has_standby;
 };
 
 /// Makes contexts in worker processes, with some kept ready.

@@ -106,7 +106,7 @@ int serve(const char* plugin)
     auto request_bell = doorbell::adopt(take(descriptor::request_bell));
     auto reply_bell = doorbell::adopt(take(descriptor::reply_bell));
 
-    // Faults of the options are played by the parent, which outlives its workers.
+    // Which op fails is decided by the parent, which outlives its workers.
     host_faults plan;
     plan.out_of_memory_at = setup.host.faults.out_of_memory_at;
     plan.delay = setup.host.faults.delay;

@@ -38,7 +38,7 @@ public:
         require(under_way.empty(), "a lost context has no requests");
     }
 
-    bool has_more() const noexcept override { return false; }
+    bool has_more() noexcept override { return false; }
     void wake() noexcept override
     {
         const std::scoped_lock lock(mutex_);

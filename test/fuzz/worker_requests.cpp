@@ -173,9 +173,9 @@ public:
     hardware_info hardware() const override { return inner_->hardware(); }
     std::shared_ptr<detail::pinned_memory> pinned() const override { return inner_->pinned(); }
 
-    detail::next_turn turn(clock::time_point now, clock::time_point until) override
+    detail::next_turn turn(clock::time_point now, clock::duration patience) override
     {
-        const auto next = inner_->turn(now, until);
+        const auto next = inner_->turn(now, patience);
         parent_.step();
         return next;
     }

@@ -193,7 +193,7 @@ public:
         world_.on_lost();
     }
 
-    bool has_more() const noexcept override { return more; }
+    bool has_more() noexcept override { return more; }
 
     void wake() noexcept override
     {

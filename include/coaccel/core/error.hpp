@@ -112,7 +112,7 @@ enum class fault {
     caller = 1,
     /// Resources are short or time ran out; repeating it later may help.
     busy,
-    /// A vendor library refused; the device goes on.
+    /// A vendor library refused or is not there; the device goes on.
     library,
     /// The context died with this op outstanding; the device is rebuilding or has failed.
     context_lost,
@@ -131,7 +131,8 @@ inline error_code make_error_code(errc e) noexcept
 }
 
 /// An error code with a message of its own, such as the name of a missing file or the log of a compiler.
-/// The messages of the last 256 are kept; an older one falls back to that of its errc.
+/// The messages of the last 256 are kept, or of at least 128 where one came again; an older one falls back to that of
+/// its errc.
 COACCEL_DECL error_code note_error(errc what, std::string message);
 
 /// The errc behind a code of coaccel's, noted or plain; zero for any other code.

@@ -45,6 +45,8 @@ public:
     set_hook by_id;
     std::chrono::steady_clock::time_point arrived{};
     std::chrono::steady_clock::time_point launched{};
+    /// When its context saw it end.
+    std::chrono::steady_clock::time_point ended{};
     /// Counts the requests of a device in the order of their arrival.
     std::uint64_t sequence = 0;
     /// Which device-wide cancellation came last before this request.

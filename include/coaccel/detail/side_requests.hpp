@@ -61,7 +61,8 @@ public:
     std::string source;
     jit::compile_options how;
     jit::kernel made;
-    bool begun = false;
+    /// Made when the compiling begins, and gone with the call: so the compiler sees that nobody waits any more.
+    std::shared_ptr<const bool> begun;
 
 protected:
     ~compile_call() = default;

@@ -44,6 +44,9 @@ public:
     /// Faults played so far, refused starts aside.
     std::uint64_t played() const noexcept { return played_.load(std::memory_order_relaxed); }
 
+    /// What it was made with.
+    const host_faults& plan() const noexcept { return plan_; }
+
     // Asked by the backend.
     verdict next_op() noexcept;
     bool refuses_start() noexcept;

@@ -27,7 +27,9 @@ struct host_options {
     std::uint64_t pinned_limit = 0;
     /// Faults to inject, counted over the life of the device.
     host_faults faults{};
-    /// To inject faults while the program runs; instead of `faults`, when set. Must outlive the device.
+    /// To inject faults while the program runs; instead of `faults`, when set. Must outlive the device. With
+    /// isolation::worker it plays the same faults: it counts the ops in this process, and its delay and limit of memory
+    /// go to every worker.
     /// A plain pointer keeps the options trivially copyable, and so safe as temporaries in a co_await
     /// expression with g++ 12.
     fault_injector* injector = nullptr;

@@ -11,10 +11,10 @@ namespace coaccel {
 
 /// How the worker process of a device is run and watched. Texts are read when the device is made.
 struct worker_options {
-    /// The program; null: what the environment variable COACCEL_WORKER names, else the coaccel-worker that belongs to
-    /// this library.
+    /// The program, absolute or from where the process is when the device is made; null: what the environment variable
+    /// COACCEL_WORKER names, else the coaccel-worker that belongs to this library.
     const char* program = nullptr;
-    /// Memory shared with the worker: copies go through it, and pinned buffers live in it.
+    /// Memory shared with the worker: copies go through it, and pinned buffers live in seven eighths of it.
     std::uint64_t staging_bytes = std::uint64_t(64) << 20;
     /// How long a worker may take to become ready.
     std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);

@@ -33,10 +33,10 @@ struct search_plan {
 search_plan plan_search(vendor_library which, const std::string& chosen, const search_world& world);
 
 /// The environment variable that names the library's file.
-const char* variable_of(vendor_library which) noexcept;
+COACCEL_DECL const char* variable_of(vendor_library which) noexcept;
 
 /// What use_library was last told.
-std::string chosen_path(vendor_library which);
+COACCEL_DECL std::string chosen_path(vendor_library which);
 
 } // namespace coaccel::cuda
 

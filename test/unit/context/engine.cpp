@@ -169,25 +169,100 @@ TEST_CASE("a turn with time looks on until something has ended, and is not asked
                 return;
             context_driver d(w);
             const auto x = d.floats(1024);
-            lane_gate gate;
-            hold<inout<float>> r(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
-            d.submit(r);
-            gate.wait_for(1);
+            lane_gate first, second;
+            hold<in<float>> a(hold_lane{&w, first}, std::tuple(in<float>(x)));
+            hold<in<float>> b(hold_lane{&w, second}, std::tuple(in<float>(x)));
+            a.options.lane = 0;
+            b.options.lane = 1;
+            d.submit(a);
+            d.submit(b);
+            first.wait_for(1);
+            second.wait_for(1);
+            // Two lanes use it, so that it is given back only when both are through.
             d.context->release(x.raw());
             const auto used = d.context->memory().used;
-            const auto now = clock::now();
-            CHECK(d.context->turn(now).when == next_turn::kind::again);
-            CHECK(d.context->turn(now, now + 2ms).when == next_turn::kind::again);
-            CHECK(clock::now() - now >= 2ms);
-            CHECK_FALSE(d.has_ended(r));
-            std::jthread opener([&gate] {
+            auto began = clock::now();
+            CHECK(d.context->turn(began).when == next_turn::kind::again);
+            CHECK(d.context->turn(began, 2ms).when == next_turn::kind::again);
+            CHECK(clock::now() - began >= 2ms);
+            std::jthread opener([&first] {
                 std::this_thread::sleep_for(2ms);
-                gate.open();
+                first.open();
             });
-            CHECK(d.context->turn(clock::now(), clock::now() + 60s).when == next_turn::kind::idle);
-            CHECK_FALSE(d.outcome(r));
-            // With the last op that used it.
+            CHECK(d.context->turn(clock::now(), 60s).when == next_turn::kind::again);
+            CHECK(d.has_ended(a));
+            CHECK(a.ended >= began + 2ms);
+            CHECK_FALSE(d.has_ended(b));
+            CHECK(d.context->memory().used == used);
+            second.open();
+            CHECK(d.context->turn(clock::now(), 60s).when == next_turn::kind::idle);
+            CHECK(d.has_ended(b));
             CHECK(d.context->memory().used < used);
+        },
+        true);
+}
+
+TEST_CASE("a turn does not look on when something has ended already")
+{
+    for_each_context(
+        [](context_world& w) {
+            context_driver d(w);
+            const auto x = d.floats(4);
+            const auto y = d.floats(4);
+            lane_gate gate;
+            hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+            exec<memory::fill<float>> quick(memory::fill<float>{y, 1.0f}, exec_options{});
+            held.options.lane = 0;
+            quick.options.lane = 1;
+            const auto began = clock::now();
+            d.submit(held);
+            d.submit(quick);
+            // Long enough for the quick one.
+            gate.wait_for(1);
+            std::this_thread::sleep_for(5ms);
+            while (!d.has_ended(quick))
+                (void)d.context->turn(clock::now(), 60s);
+            CHECK(clock::now() - began < 30s);
+            CHECK_FALSE(d.has_ended(held));
+            gate.open();
+            d.run_until([&] { return d.has_ended(held); });
+        },
+        true);
+}
+
+// In a time of the test's own.
+TEST_CASE("who was kept from looking learns nothing of when an op ended")
+{
+    for_each_context(
+        [](context_world& w) {
+            if (w.context.completion != completion::adaptive)
+                return;
+            context_driver d(w);
+            const auto x = d.floats(4);
+            auto start = clock::now();
+            const auto run = [&](clock::duration seen_after) {
+                start += 1s;
+                lane_gate gate;
+                hold<inout<float>> r(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+                d.context->submit(r, start);
+                (void)d.context->turn(start);
+                gate.open();
+                while (!d.has_ended(r))
+                    (void)d.context->turn(start + seen_after);
+                d.ended.clear();
+            };
+            for (int i = 0; i < 8; ++i)
+                run(10us);
+            run(10ms);
+            start += 1s;
+            lane_gate gate;
+            hold<inout<float>> next(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+            d.context->submit(next, start);
+            (void)d.context->turn(start);
+            // The budget is over; as far as one knows, it will end any moment.
+            CHECK(d.context->turn(start + 25us).when == next_turn::kind::again);
+            gate.open();
+            d.run_until([&] { return d.has_ended(next); });
         },
         true);
 }
@@ -203,7 +278,7 @@ TEST_CASE("a turn does not look on when there is more to do")
             d.submit(r);
             d.more = true;
             const auto now = clock::now();
-            (void)d.context->turn(now, now + 60s);
+            (void)d.context->turn(now, 60s);
             CHECK(clock::now() - now < 30s);
             CHECK_FALSE(d.has_ended(r));
             gate.open();

@@ -124,6 +124,31 @@ TEST_CASE("a host function that is never called delays an op, but does not lose 
     });
 }
 
+// In a time of the test's own.
+TEST_CASE("the time until all of an op is on its stream is no hang")
+{
+    for_each_context([](context_world& w) {
+        w.context.hang_timeout = 20ms;
+        context_driver d(w);
+        const auto x = d.floats(1u << 16);
+        const std::vector<float> data(x.size(), 1.0f);
+        exec<detail::write_op<float>> write(detail::write_op<float>{x, data.data(), data.size()}, exec_options{});
+        auto& driver = as_cuda(w).driver;
+        const int copies = driver.calls("cuMemcpyHtoDAsync");
+        driver.hold_all(true);
+        const auto start = clock::now();
+        d.context->submit(write, start);
+        (void)d.context->turn(start);
+        while (driver.calls("cuMemcpyHtoDAsync") == copies)
+            (void)d.context->turn(start + 30ms);
+        (void)d.context->turn(start + 40ms);
+        CHECK(d.context->accepting());
+        driver.hold_all(false);
+        d.run_until([&] { return d.has_ended(write); });
+        CHECK_FALSE(d.outcome(write));
+    });
+}
+
 TEST_CASE("a context goes cleanly with a copy of ordinary memory half done")
 {
     for_each_context([](context_world& w) {

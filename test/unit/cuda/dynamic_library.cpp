@@ -28,7 +28,7 @@ std::string message_of(const std::string& path)
     const auto opened = dynamic_library::open(vendor_library::cublas);
     REQUIRE_FALSE(opened);
     CHECK(opened.error() == errc::library_missing);
-    CHECK(is_device_lost(opened.error()));
+    CHECK(opened.error() == fault::library);
     return opened.error().message();
 }
 

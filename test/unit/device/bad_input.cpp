@@ -141,7 +141,7 @@ TEST_CASE("a GPU that is not here is an error with a reason, and the best device
     o.kind = device_kind::cuda;
     const auto none = test::co_run(io, test::create(o));
     REQUIRE_FALSE(none);
-    CHECK(is_device_lost(none.error()));
+    CHECK((is_device_lost(none.error()) || none.error() == errc::library_missing));
     CHECK_FALSE(none.error().message().empty());
     o.kind = device_kind::best;
     auto best = test::make_device(io, o);

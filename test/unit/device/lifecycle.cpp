@@ -68,6 +68,19 @@ TEST_CASE("a lost context is rebuilt after the policy's delay")
     CHECK(m.state() == device_state::ready);
 }
 
+TEST_CASE("a lost context is followed by one that stands ready without delay, while the budget lasts")
+{
+    machine m;
+    m.to_ready();
+    for (int i = 0; i < 2; ++i) {
+        CHECK(m.lost(dead, m.t, 0, true).what == command::create);
+        CHECK(m.state() == device_state::rebuilding);
+        CHECK(m.due().what == command::none);
+        m.created();
+    }
+    CHECK(m.lost(dead, m.t, 0, true).what == command::fail);
+}
+
 TEST_CASE("a spent budget is the end")
 {
     machine m;
@@ -98,7 +111,8 @@ TEST_CASE("refused starts use the same budget and stay `starting` until the firs
 
 TEST_CASE("what no restart can mend fails at once")
 {
-    for (const errc why : {errc::device_lost, errc::backend_unavailable, errc::invalid_option}) {
+    for (const errc why : {errc::device_lost, errc::backend_unavailable, errc::invalid_option, errc::library_missing,
+                           errc::library_too_old}) {
         machine m;
         m.start();
         CHECK(m.create_failed(why, m.t, 0).what == command::fail);

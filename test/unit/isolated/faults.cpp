@@ -110,6 +110,26 @@ TEST_CASE("a fault in the worker's context is told with its reason")
     CHECK(f.download(y.ref()) == numbers(100));
 }
 
+TEST_CASE("the plan of an injector is played in a worker, in every one, and instead of the faults of the options")
+{
+    fault_injector injector({.out_of_memory_at = 4096, .delay = 30ms});
+    auto o = isolated_options();
+    o.host.injector = &injector;
+    o.host.faults.out_of_memory_at = 8;
+    isolated_fixture f(o);
+    for (const generation g : {1, 2}) {
+        CAPTURE(g);
+        f.wait_for_generation(g);
+        const auto x = f.upload(numbers(100));
+        CHECK(await(f.io, f.gpu.async_alloc<float>(4096)).error() == errc::out_of_memory);
+        const auto began = std::chrono::steady_clock::now();
+        CHECK_FALSE(f.run(memory::fill<float>{x, 1.0f}));
+        CHECK(std::chrono::steady_clock::now() - began >= 30ms);
+        if (g == 1)
+            f.send(SIGKILL);
+    }
+}
+
 TEST_CASE("a worker that gives no sign of life is ended and replaced")
 {
     auto o = isolated_options();

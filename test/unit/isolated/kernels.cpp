@@ -40,6 +40,31 @@ TEST_CASE("kernels come and go in great number, with code and without")
     CHECK(f.gpu.status().generation == 1);
 }
 
+TEST_CASE("a kernel that is too large for a worker is refused, and the worker goes on")
+{
+    test::isolated_fixture f;
+    const int process = f.process();
+    {
+        const auto huge = make_kernel(std::string((std::size_t(256) << 20) + 1, 'x'));
+        const auto told = f.exec(jit::occupancy(huge));
+        REQUIRE_FALSE(told);
+        CHECK(told.error() == errc::invalid_argument);
+        CHECK_MESSAGE(told.error().message().find("268435456") != std::string::npos, told.error().message());
+    }
+    CHECK(f.exec(jit::occupancy(make_kernel("code"))));
+    CHECK(f.process() == process);
+    CHECK(f.gpu.status().generation == 1);
+}
+
+TEST_CASE("on the CPU a worker cannot run the host function of a kernel, which is told at once")
+{
+    test::isolated_fixture f;
+    for (const std::string code : {"", "code"}) {
+        CAPTURE(code);
+        CHECK(f.run(jit::launch(make_kernel(code), {})) == errc::not_isolatable);
+    }
+}
+
 TEST_SUITE_END();
 
 } // namespace

@@ -101,6 +101,20 @@ TEST_CASE("a standby that is killed is replaced before it is needed, and the dev
     CHECK(f.download(f.upload(numbers(10)).ref()) == numbers(10));
 }
 
+TEST_CASE("with a standby there, nobody waits for the back-off")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    o.restart.initial_backoff = o.restart.max_backoff = std::chrono::minutes(10);
+    standby_fixture f(o);
+    for (const generation g : {generation(2), generation(3)}) {
+        (void)f.wait_for_standby();
+        f.send(SIGKILL);
+        f.wait_for_generation(g);
+    }
+    CHECK(f.download(f.upload(numbers(10)).ref()) == numbers(10));
+}
+
 TEST_CASE("a standby that gives no sign of life is replaced")
 {
     auto o = isolated_options();

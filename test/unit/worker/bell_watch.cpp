@@ -16,7 +16,7 @@ struct waker final : detail::context_events {
     void finished(detail::request&, error_code) noexcept override {}
     void lost(error_code) noexcept override {}
     void wake() noexcept override { ++count; }
-    bool has_more() const noexcept override { return false; }
+    bool has_more() noexcept override { return false; }
 
     int count = 0;
 };

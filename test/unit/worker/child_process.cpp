@@ -294,6 +294,22 @@ TEST_CASE("a forked child does nothing to the process of its parent")
     CHECK(child.wait() == end{true, SIGTERM});
 }
 
+TEST_CASE("the minimal environment says where the wheels of Python are")
+{
+    for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+        CAPTURE(name);
+        const auto* const value = std::getenv(name);
+        const std::string before = value ? value : "";
+        ::setenv(name, "/some/where", 1);
+        const auto kept = child_process::minimal_environment();
+        CHECK(std::ranges::count(kept, std::string(name) + "=/some/where") == 1);
+        if (value)
+            ::setenv(name, before.c_str(), 1);
+        else
+            ::unsetenv(name);
+    }
+}
+
 TEST_CASE("the minimal environment keeps what a worker needs")
 {
     ::setenv("COACCEL_TEST_KEPT", "a=b", 1);

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 namespace test {
@@ -82,15 +83,21 @@ struct remote_settings {
     coaccel::completion completion = coaccel::completion::polled;
     std::chrono::nanoseconds spin{};
     std::uint64_t staging_bytes = std::uint64_t(4) << 20;
+    /// What the worker says it runs on; empty: it has said nothing.
+    std::string backend{};
+    coaccel::worker::image_limits images{};
 };
 
 /// A context whose worker is the test.
 class remote_world final : public context_world {
 public:
     explicit remote_world(const remote_settings& how = {})
-        : spin(how.spin), memory(coaccel::worker::staging::create(how.staging_bytes).value()), worker(how.plan)
+        : spin(how.spin), images(how.images), memory(coaccel::worker::staging::create(how.staging_bytes).value()),
+          worker(how.plan)
     {
         context.completion = how.completion;
+        if (!how.backend.empty())
+            greet(how.backend);
     }
 
     coaccel::detail::context_factory factory() override
@@ -106,6 +113,7 @@ public:
                 setup.memory = memory;
                 setup.spin = spin;
                 setup.copy_threads = 2;
+                setup.images = images;
                 return std::make_unique<remote_context>(std::move(worker.link), std::move(watch), events, how,
                                                         std::move(setup));
             };
@@ -113,8 +121,19 @@ public:
 
     void poison() override {}
 
+    void greet(const std::string& backend)
+    {
+        coaccel::worker::encoder out;
+        out.put(coaccel::worker::verb::ready);
+        out.put_text(backend);
+        coaccel::worker::put_hardware(out, {});
+        worker.say(out.record());
+        REQUIRE_FALSE(worker.link->wait_until_ready());
+    }
+
     boost::asio::io_context io;
     std::chrono::nanoseconds spin;
+    coaccel::worker::image_limits images;
     std::shared_ptr<coaccel::worker::staging> memory;
     fake_worker worker;
 };

@@ -82,6 +82,25 @@ TEST_CASE("the option is taken before the variable, and the variable before what
     CHECK(find_program(nullptr).value() == one);
 }
 
+TEST_CASE("a named program is absolute from the moment it is named")
+{
+    const scratch_folder folder;
+    const auto file = folder.file("worker", fs::perms::owner_all);
+    const auto before = fs::current_path();
+    fs::current_path(fs::path(file).parent_path());
+    const auto whole = fs::current_path() / "worker";
+    const variable v("worker");
+    const auto by_option = name_program("worker"), by_variable = name_program(nullptr);
+    fs::current_path(before);
+    for (const auto& named : {by_option, by_variable}) {
+        REQUIRE(named);
+        CHECK(named->file == whole);
+        CHECK(find_program(named).value() == whole);
+    }
+    const variable unset(nullptr);
+    CHECK_FALSE(name_program(nullptr));
+}
+
 TEST_CASE("a named program that cannot be run is an error with its name and the reason, and no other is taken")
 {
     const scratch_folder folder;
@@ -137,6 +156,10 @@ TEST_CASE("the places cover installations and build trees, from the nearest on")
     CHECK(std::ranges::count(multiarch, "/usr/bin/coaccel-worker") == 1);
     const auto built = program_places("/b/test/unit/worker");
     CHECK(std::ranges::count(built, "/b/lib/coaccel-worker") == 1);
+#ifdef COACCEL_TEST_INSTALL_FOLDER
+    // A program that is linked statically may be anywhere.
+    CHECK(program_places("/home/me/project/build").back() == COACCEL_TEST_INSTALL_FOLDER "/coaccel-worker");
+#endif
 }
 
 TEST_SUITE_END();
