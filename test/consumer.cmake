@@ -16,7 +16,7 @@ function(coaccel_consumer name)
             "-DCMAKE_CXX_FLAGS_DEBUG=${CMAKE_CXX_FLAGS_DEBUG}"
             "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
             ${ARGN}
-        --test-command consumer)
+        --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure)
     set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 600)
 endfunction()
 
@@ -26,4 +26,5 @@ set_tests_properties(consumer.install PROPERTIES LABELS package FIXTURES_SETUP p
 # Eigen is for coaccel's own build, so an installed coaccel must do without it.
 coaccel_consumer(find_package -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED prefix)
-coaccel_consumer(add_subdirectory -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=${COACCEL_CUDA})
+# Without CUDA, which coaccel must do without too.
+coaccel_consumer(add_subdirectory -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF)

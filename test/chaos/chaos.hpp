@@ -57,6 +57,7 @@ struct tally {
     std::atomic<std::uint64_t> succeeded{0};
     std::atomic<std::uint64_t> wrong{0};
     std::atomic<std::uint64_t> unexpected{0};
+    std::atomic<std::uint64_t> out_of_memory{0};
     std::atomic<std::uint64_t> shutdowns{0};
     /// Devices that did not come back.
     std::atomic<std::uint64_t> stuck{0};
@@ -123,6 +124,9 @@ public:
     /// Beyond those that the injectors played.
     virtual std::uint64_t faults() const noexcept { return 0; }
 
+    /// How contexts ended, where it is known: words of the form "what=count ".
+    virtual void print_ends() const {}
+
     /// What is left when every device is gone.
     virtual std::uint64_t left() { return 0; }
 };
@@ -168,6 +172,7 @@ private:
     asio::awaitable<bool> unawaited(coaccel::device gpu, coaccel::buffer<float> x, coaccel::buffer<float> y);
     asio::awaitable<bool> multiply(coaccel::device gpu);
     asio::awaitable<bool> there_and_back(coaccel::device gpu);
+    asio::awaitable<bool> too_much(coaccel::device gpu);
 
     seat& where_;
     tally& counts_;

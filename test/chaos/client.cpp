@@ -51,6 +51,8 @@ void client::count(const error_code& ec, std::uint32_t epoch)
 {
     if (!ec)
         ++counts_.succeeded;
+    else if (ec == errc::out_of_memory && where_.honest_since(epoch))
+        ++counts_.out_of_memory;
     else if (!expected(ec) && where_.honest_since(epoch) && counts_.unexpected++ < 10)
         std::fprintf(stderr, "unexpected: %s\n", ec.message().c_str());
     counts_.ops.remove();
@@ -77,6 +79,8 @@ exec_options client::how()
 
 asio::awaitable<bool> client::round(device gpu)
 {
+    if (pick(32) == 0)
+        co_return co_await too_much(gpu);
     const auto what = pick(6);
     if (what == 0)
         co_return co_await multiply(gpu);
@@ -221,6 +225,17 @@ asio::awaitable<bool> client::there_and_back(device gpu)
         wrong += back[i] != (i < half ? other[i] : data[i]);
     judge(wrong);
     co_return true;
+}
+
+asio::awaitable<bool> client::too_much(device gpu)
+{
+    const std::size_t n = where_.options.host.memory_limit / sizeof(float) + 1 + pick(1000);
+    counts_.ops.add();
+    auto x = co_await gpu.async_alloc<float>(n, how());
+    // There is no room for it in any context.
+    const bool made = take(x);
+    judge(made);
+    co_return !made && x.error() == errc::out_of_memory;
 }
 
 } // namespace chaos

@@ -162,8 +162,7 @@ struct ends {
     static void print()
     {
         for (std::size_t i = 0; i < kinds.size(); ++i)
-            std::printf("%s=%llu%c", kinds[i].first, static_cast<unsigned long long>(counts[i].load()),
-                        i + 1 < kinds.size() ? ' ' : '\n');
+            std::printf("%s=%llu ", kinds[i].first, static_cast<unsigned long long>(counts[i].load()));
     }
 
     static inline std::array<std::atomic<std::uint64_t>, kinds.size()> counts{};
@@ -238,9 +237,10 @@ public:
 
     std::uint64_t faults() const noexcept override { return faults_; }
 
+    void print_ends() const override { ends::print(); }
+
     std::uint64_t left() override
     {
-        ends::print();
         int status = 0;
         std::uint64_t found = 0;
         if (::waitpid(-1, &status, WNOHANG) != -1) {

@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 from conan import ConanFile
 from conan.tools.build import can_run
@@ -23,3 +24,14 @@ class CoaccelTest(ConanFile):
     def test(self):
         if can_run(self):
             self.run(os.path.join(self.cpp.build.bindir, "package"), env="conanrun")
+        self._check_loads_no_cuda()
+
+    def _check_loads_no_cuda(self):
+        def is_elf(path):
+            with path.open("rb") as file:
+                return file.read(4) == b"\x7fELF"
+
+        package = Path(self.dependencies["coaccel"].package_folder)
+        files = [str(f) for f in package.rglob("*") if f.is_file() and not f.is_symlink() and is_elf(f)]
+        script = Path(self.recipe_folder).parent / "loads_no_cuda.cmake"
+        self.run(f'cmake "-DFILES={";".join(files)}" -P "{script}"')

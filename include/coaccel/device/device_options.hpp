@@ -15,7 +15,8 @@ namespace coaccel {
 
 /// Which hardware a device is.
 enum class device_kind : std::uint8_t {
-    /// An NVIDIA GPU where there is one and all it needs; else the CPU.
+    /// An NVIDIA GPU where there is one with a driver that is new enough; else the CPU. The libraries that some ops
+    /// need are not looked for: without them those ops complete with errc::library_missing.
     best,
     /// The CPU.
     host,
@@ -44,6 +45,7 @@ struct queue_limits {
 /// What a device is and how it behaves. The defaults suit a server.
 struct device_options {
     device_kind kind = device_kind::best;
+    /// Which GPU, as the driver counts them. A device uses one.
     int ordinal = 0;
     context_options context{};
     queue_limits queue{};

@@ -33,6 +33,7 @@ struct device_stats {
     std::uint64_t in_flight = 0;
     std::uint64_t completed = 0;
     std::uint64_t failed = 0;
+    /// Every context after the first, also those asked for by async_replace.
     std::uint64_t restarts = 0;
     std::vector<op_latency> latencies;
 };
