@@ -51,6 +51,7 @@ public:
     bool replaceable() const noexcept override { return !forked(); }
     void submit(detail::request& r, detail::clock::time_point now) override;
     void release(const any_ref& buffer) noexcept override;
+    using context::turn;
     detail::next_turn turn(detail::clock::time_point now, detail::clock::duration patience) override;
     void drop(detail::pending_list& out) noexcept override;
     bool accepting() const noexcept override { return !dying_; }
