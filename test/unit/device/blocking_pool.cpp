@@ -18,10 +18,11 @@ TEST_SUITE_BEGIN("blocking_pool");
 
 TEST_CASE("contexts do not wait for what is being compiled")
 {
-    asio::io_context io;
-    auto& pool = asio::use_service<blocking_pool>(io);
+    // They go when the threads have gone.
     test::gate compiler;
     test::gate made;
+    asio::io_context io;
+    auto& pool = asio::use_service<blocking_pool>(io);
     for (int i = 0; i < 8; ++i)
         pool.run(kind::compiling, [&] { compiler.pass(); });
     pool.run(kind::contexts, [&] { made.open(); });
