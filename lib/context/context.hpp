@@ -84,7 +84,7 @@ public:
     virtual void release(const any_ref& buffer) noexcept = 0;
 
     /// Looks for what has ended or gone wrong. When nothing has, but something is about to, it goes on looking for as
-    /// long as `patience` says, unless the device has more to do.
+    /// long as `patience` says, unless the device has more to do; when something has, for a moment only.
     virtual next_turn turn(clock::time_point now, clock::duration patience) = 0;
 
     /// The same, looking once.

@@ -94,8 +94,8 @@ public:
         if (next.what == action::arm || next.what == action::arm_and_poll)
             for (auto& l : lanes_)
                 life_.failed(l->arm(*backend_, options_.completion));
-        if (polling_ && !ended && patience > clock::duration::zero())
-            look_on(std::min(clock::now() + patience, next.until));
+        if (polling_ && patience > clock::duration::zero())
+            look_on(std::min(clock::now() + (ended ? std::min(patience, gathering) : patience), next.until));
         if (life_.dying())
             return die(now);
         // Who would come round once more for nothing could not be at the service of the next request.
@@ -115,6 +115,8 @@ public:
 private:
     using lane = detail::lane<B>;
     using departure = typename lane::departure;
+    /// Ends come in swarms: who has seen one waits so long for others, because coming round for each costs more.
+    static constexpr clock::duration gathering = std::chrono::microseconds(1);
     static constexpr auto dying_interval = std::chrono::milliseconds(1);
 
     struct use {

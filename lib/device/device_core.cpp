@@ -145,7 +145,8 @@ void device_core::turn(pending_list& done, clock::duration patience)
         launch();
         release_due();
         now_ = clock::now();
-        next = context_->turn(now_, patience);
+        // Who has been answered already, such as with an error, does not wait for others to be.
+        next = context_->turn(now_, done_.empty() ? patience : clock::duration::zero());
         if (lost_)
             on_lost(*std::exchange(lost_, std::nullopt));
         else if (!context_->accepting())

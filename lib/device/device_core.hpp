@@ -59,7 +59,7 @@ public:
     void finished(request& r, error_code ec) noexcept override;
     void lost(error_code why) noexcept override;
     void wake() noexcept override;
-    bool has_more() noexcept override { return !inbox_.empty() || !done_.empty() || can_launch(); }
+    bool has_more() noexcept override { return !inbox_.empty() || can_launch(); }
 
     // shutdown_hook
     void shutdown(pending_list& out) noexcept override;
