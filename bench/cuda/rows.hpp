@@ -4,6 +4,8 @@
 #include "raw.hpp"
 #include "row.hpp"
 
+#include <coaccel/core/context_options.hpp>
+
 #include <string>
 
 namespace coaccel::bench {

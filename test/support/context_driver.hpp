@@ -193,7 +193,7 @@ public:
         world_.on_lost();
     }
 
-    bool has_more() noexcept override { return more; }
+    bool has_more() noexcept override { return more && more(); }
 
     void wake() noexcept override
     {
@@ -276,8 +276,8 @@ public:
     std::map<coaccel::detail::request*, std::vector<coaccel::error_code>> ended;
     int losses = 0;
     coaccel::error_code reason;
-    /// What a turn is told when it asks whether there is more to do.
-    bool more = false;
+    /// Asked by a turn that looks on whether there is more to do; empty: there is not.
+    std::function<bool()> more;
 
 private:
     context_world& world_;

@@ -1,8 +1,6 @@
 #include "host/factory.hpp"
 #include "support/context_cases.hpp"
 
-#include <thread>
-
 // The conformance suite on the CPU, and what only its backend can show.
 namespace {
 
@@ -20,6 +18,14 @@ public:
 
     coaccel::fault_injector injector;
     coaccel::host_options host;
+};
+
+/// An op that uses x and ends when the gate is opened.
+struct gated {
+    gated(context_world& w, ref<float> x) : op(hold_lane{&w, gate}, std::tuple(inout<float>(x))) {}
+
+    lane_gate gate;
+    hold<inout<float>> op;
 };
 
 host_world& as_host(context_world& w)
@@ -185,10 +191,10 @@ TEST_CASE("a turn with time looks on until something has ended, and is not asked
             CHECK(d.context->turn(began).when == next_turn::kind::again);
             CHECK(d.context->turn(began, 2ms).when == next_turn::kind::again);
             CHECK(clock::now() - began >= 2ms);
-            std::jthread opener([&first] {
-                std::this_thread::sleep_for(2ms);
+            d.more = [&first] {
                 first.open();
-            });
+                return false;
+            };
             CHECK(d.context->turn(clock::now(), 60s).when == next_turn::kind::again);
             CHECK(d.has_ended(a));
             CHECK(a.ended >= began + 2ms);
@@ -208,24 +214,20 @@ TEST_CASE("a turn does not look on when something has ended already")
         [](context_world& w) {
             context_driver d(w);
             const auto x = d.floats(4);
-            const auto y = d.floats(4);
-            lane_gate gate;
-            hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
-            exec<memory::fill<float>> quick(memory::fill<float>{y, 1.0f}, exec_options{});
-            held.options.lane = 0;
-            quick.options.lane = 1;
-            const auto began = clock::now();
-            d.submit(held);
+            exec<memory::fill<float>> quick(memory::fill<float>{x, 1.0f}, exec_options{});
+            gated behind(w, x);
+            quick.options.lane = behind.op.options.lane = 0;
             d.submit(quick);
-            // Long enough for the quick one.
-            gate.wait_for(1);
-            std::this_thread::sleep_for(5ms);
-            while (!d.has_ended(quick))
-                (void)d.context->turn(clock::now(), 60s);
+            d.submit(behind.op);
+            // By then the one before it on the lane has ended.
+            behind.gate.wait_for(1);
+            const auto began = clock::now();
+            (void)d.context->turn(began, 60s);
             CHECK(clock::now() - began < 30s);
-            CHECK_FALSE(d.has_ended(held));
-            gate.open();
-            d.run_until([&] { return d.has_ended(held); });
+            CHECK(d.has_ended(quick));
+            CHECK_FALSE(d.has_ended(behind.op));
+            behind.gate.open();
+            d.run_until([&] { return d.has_ended(behind.op); });
         },
         true);
 }
@@ -242,12 +244,11 @@ TEST_CASE("who was kept from looking learns nothing of when an op ended")
             auto start = clock::now();
             const auto run = [&](clock::duration seen_after) {
                 start += 1s;
-                lane_gate gate;
-                hold<inout<float>> r(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
-                d.context->submit(r, start);
+                gated one(w, x);
+                d.context->submit(one.op, start);
                 (void)d.context->turn(start);
-                gate.open();
-                while (!d.has_ended(r))
+                one.gate.open();
+                while (!d.has_ended(one.op))
                     (void)d.context->turn(start + seen_after);
                 d.ended.clear();
             };
@@ -255,14 +256,13 @@ TEST_CASE("who was kept from looking learns nothing of when an op ended")
                 run(10us);
             run(10ms);
             start += 1s;
-            lane_gate gate;
-            hold<inout<float>> next(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
-            d.context->submit(next, start);
+            gated next(w, x);
+            d.context->submit(next.op, start);
             (void)d.context->turn(start);
             // The budget is over; as far as one knows, it will end any moment.
             CHECK(d.context->turn(start + 25us).when == next_turn::kind::again);
-            gate.open();
-            d.run_until([&] { return d.has_ended(next); });
+            next.gate.open();
+            d.run_until([&] { return d.has_ended(next.op); });
         },
         true);
 }
@@ -273,16 +273,15 @@ TEST_CASE("a turn does not look on when there is more to do")
         [](context_world& w) {
             context_driver d(w);
             const auto x = d.floats(4);
-            lane_gate gate;
-            hold<inout<float>> r(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
-            d.submit(r);
-            d.more = true;
+            gated one(w, x);
+            d.submit(one.op);
+            d.more = [] { return true; };
             const auto now = clock::now();
             (void)d.context->turn(now, 60s);
             CHECK(clock::now() - now < 30s);
-            CHECK_FALSE(d.has_ended(r));
-            gate.open();
-            d.run_until([&] { return d.has_ended(r); });
+            CHECK_FALSE(d.has_ended(one.op));
+            one.gate.open();
+            d.run_until([&] { return d.has_ended(one.op); });
         },
         true);
 }
