@@ -293,7 +293,7 @@ void sleeps(const raw_gpu& raw)
     };
     std::array<way, 3> ways{{{"sgemm 4096, looking all the time, p50", {}, {}},
                              {"sgemm 4096, asleep until 240 us before the end, p50", std::chrono::seconds(1), {}},
-                             {"the same in naps of 500 us, p50", std::chrono::microseconds(500), {}}}};
+                             {"the same in naps of 200 us, p50", std::chrono::microseconds(200), {}}}};
     auto multiply = [&](const way& w, clock::duration expected) {
         const auto began = clock::now();
         const auto until = began + expected - early;

@@ -32,10 +32,12 @@ completion_rule::decision completion_rule::adapt(clock::time_point now, const fo
     // Wide enough for the delay of a timer, for a core that slept to come round, and for the spread of a kernel.
     const auto least = 12 * spin_budget_;
     const auto begin = next.end - std::max(least, next.length / 32);
-    if (now < begin && next.reliable)
+    if (now < begin && !next.reliable)
+        return {action::arm, begin};
+    if (now + nap <= begin)
         return {action::wait, std::min(begin, now + std::max(nap, next.length / 32))};
     if (now < begin)
-        return {action::arm, begin};
+        return {.what = action::poll, .until = begin};
     if (const auto until = next.end + std::max(least, next.length / 16); now < until)
         return {.what = action::poll, .until = until, .due = true};
     return {action::arm};

@@ -47,9 +47,9 @@ public:
     /// Before it goes to sleep, which takes longer than a short op, a context looks for this long.
     static constexpr clock::duration last_look = std::chrono::microseconds(6);
 
-    /// Who relies on a forecast looks this often, or 32 times, before the time: an op may be quicker than it was, and a
-    /// core that sleeps for long is slow to come round.
-    static constexpr clock::duration nap = std::chrono::microseconds(500);
+    /// Who relies on a forecast looks this often, or 32 times, before the time, and sleeps no shorter: an op may be
+    /// quicker than it was, and a core that was asleep is slow to launch the next one, the longer the slower.
+    static constexpr clock::duration nap = std::chrono::microseconds(200);
 
     /// `progressed`: something was started or ended since the last call.
     decision decide(bool in_flight, bool progressed, clock::time_point now, const forecast& next) noexcept;

@@ -97,8 +97,9 @@ TEST_CASE("adaptive looks around the forecast end of an op, and sleeps until the
     CHECK(asleep.look_at == next.end - 240us);
     auto relied_upon = next;
     relied_upon.reliable = true;
-    CHECK(r.decide(true, false, start + 30us, relied_upon).what == action::wait);
-    CHECK(r.decide(true, false, start + 30us, relied_upon).look_at == next.end - 240us);
+    const auto napping = r.decide(true, false, start + 30us, relied_upon);
+    CHECK(napping.what == action::wait);
+    CHECK(napping.look_at == start + 30us + rule::nap);
     CHECK(r.decide(true, false, next.end - 240us, next).what == action::poll);
     CHECK(r.decide(true, false, next.end - 240us, next).due);
     CHECK(r.decide(true, false, next.end + 239us, next).what == action::poll);
@@ -117,9 +118,24 @@ TEST_CASE("who relies on a forecast looks now and then before the time, at most 
         CHECK(nap.what == action::wait);
         CHECK(nap.look_at == start + at + rule::nap);
     }
-    CHECK(r.decide(true, false, start + 2600us, brief).look_at == brief.end - 240us);
+    CHECK(r.decide(true, false, brief.end - 240us - rule::nap, brief).look_at == brief.end - 240us);
     CHECK(r.decide(true, false, start + 1ms, lengthy).look_at == start + 11ms);
     CHECK(r.decide(true, false, start + 305ms, lengthy).look_at == lengthy.end - 10ms);
+}
+
+TEST_CASE("nobody sleeps for less than a nap before a time that can be relied upon")
+{
+    rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 20us});
+    const rule::forecast next{start + 3ms, 3ms, true};
+    const auto begin = next.end - 240us;
+    for (const auto early : {1ns, 100'000ns, rule::nap.count() * 1ns - 1ns}) {
+        const auto awake = r.decide(true, false, begin - early, next);
+        CHECK(awake.what == action::poll);
+        CHECK(awake.until == begin);
+        // It has not come yet.
+        CHECK_FALSE(awake.due);
+    }
+    CHECK(r.decide(true, false, begin, next).due);
 }
 
 TEST_CASE("the longer an op, the wider adaptive looks around its end")
