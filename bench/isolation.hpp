@@ -68,7 +68,7 @@ struct recovery {
 };
 
 /// Adds the row of the time from the loss of a worker, as its supervision sees it, to the end of the first op that
-/// succeeds.
+/// succeeds, and that of the first product after it beside the second.
 void recovery_row(rows& table, const device_options& o, const recovery& r);
 
 /// Adds the row of what idle devices in workers add to the memory of this process.

@@ -40,9 +40,10 @@ asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
 {
     const auto executor = co_await asio::this_coro::executor;
     ca::device_options options;
-    // A GPU where there is one, in a process of its own that can be replaced, with another one ready.
+    // A GPU where there is one, in a process of its own that can be replaced, with others ready.
     options.isolation = ca::isolation::worker;
-    options.standby = 1;
+    // One is used up every 0.4 s, and on a GPU it takes about as long to get another ready.
+    options.standby = 2;
     options.worker.log = [](std::string_view) {};
     // Faults come in plenty here, so the device may be rebuilt as often, and without growing delays.
     options.restart.max_restarts = 1'000'000;

@@ -1,5 +1,6 @@
 #include "worker/remote_context.hpp"
 
+#include "context/buffer_table.hpp"
 #include "context/operands.hpp"
 #include "jit/registry.hpp"
 #include "worker/fork_guard.hpp"
@@ -109,8 +110,9 @@ void remote_context::submit(request& r, clock::time_point now)
 
 error_code remote_context::refusal(const request& r) const noexcept
 {
-    if (r.ops.size() > most_ops)
+    if (r.ops.size() > most_ops || r.options.priority > priority::high)
         return errc::invalid_argument;
+    const bool allocates = std::ranges::any_of(r.ops, [this](const bound_op& o) { return is_allocation(o); });
     for (const bound_op& o : r.ops) {
         if (o.info->id == detail::user_op_id)
             return errc::not_isolatable;
@@ -121,6 +123,24 @@ error_code remote_context::refusal(const request& r) const noexcept
         }
         if (o.info->id == jit::launch_op_id && needs_host_function(o.as<jit::launch_head>(), backend_name()))
             return note_error(errc::not_isolatable, "a kernel that is a function of this process");
+        if (o.info->size > largest_op)
+            return errc::unsupported_op;
+        // One that allocates names what it makes, which is not there yet.
+        if (auto ec = allocates ? error_code() : nonsense(o))
+            return ec;
+    }
+    return {};
+}
+
+/// What a worker would not take from its parent, though a caller's mistake can be the cause.
+error_code remote_context::nonsense(const bound_op& o) const noexcept
+{
+    for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
+        const any_ref& ref = detail::operand_of(o, i);
+        if (is_dtype(ref.type) && ref.device != made_here)
+            continue;
+        const auto ec = detail::check_origin(ref, setup_.identity);
+        return ec ? ec : make_error_code(errc::wrong_dtype);
     }
     return {};
 }

@@ -108,6 +108,7 @@ private:
     };
 
     error_code refusal(const detail::request& r) const noexcept;
+    error_code nonsense(const bound_op& o) const noexcept;
     bool blocked(std::uint32_t slot) const noexcept;
     bool must_wait(const detail::request& r) const noexcept;
     bool uses(const detail::request& r, std::uint32_t slot) const noexcept;

@@ -39,12 +39,6 @@ any_ref& ref_at(void* op, const op_field& f) noexcept
     return *reinterpret_cast<any_ref*>(static_cast<std::byte*>(op) + f.offset);
 }
 
-bool is_dtype(dtype t) noexcept
-{
-    const auto n = static_cast<std::uint8_t>(t);
-    return n >= static_cast<std::uint8_t>(dtype::f16) && n <= static_cast<std::uint8_t>(dtype::c128);
-}
-
 /// Not every byte is a bool.
 bool is_value(const std::uint8_t* bytes, const jit::parameter_type& type) noexcept
 {

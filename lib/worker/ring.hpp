@@ -67,6 +67,9 @@ public:
     /// errc::worker_corrupted, then and ever after, when what the writer left there is impossible.
     result<bool> read(std::vector<std::byte>& into);
 
+    /// Whether there is something to read, or the writer says so.
+    bool has_record() const noexcept { return control_->written.load(std::memory_order_acquire) != taken_; }
+
     /// Says that this side sleeps, so that the writer's next wants_bell() is true. False, and nothing said, when there
     /// is something to read.
     [[nodiscard]] bool may_sleep() noexcept;

@@ -4,6 +4,7 @@
 #include <coaccel/ops/memory.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -99,6 +100,8 @@ error_code server::begin(const detail::context_factory& make)
 void server::warm_up()
 {
     constexpr std::uint64_t side = 16;
+    // Nobody's refs are nobody's buffers, and an op that names one is refused.
+    context_->adopt({1, 1});
     submit_frame f;
     f.ops.resize(2);
     f.size = 2;
@@ -129,6 +132,7 @@ void server::warm_up()
     run(memory::fill<float>{.dst = all, .value = 0});
     run(blas::gemm<float>{
         .a = all.subspan(0, 64), .b = all.subspan(64, 64), .c = all.subspan(128, 64), .m = 8, .n = 8, .k = 8});
+    context_->adopt({});
 }
 
 bool server::take_requests()
@@ -144,6 +148,8 @@ bool server::take_requests()
             break;
         any = true;
         corrupted_ = !obey(record_);
+        // The driver holds up who launches more than it has room for.
+        place_.control.beats.fetch_add(1, std::memory_order_relaxed);
     }
     return any;
 }
@@ -199,6 +205,7 @@ bool server::submit(const submit_frame& frame)
         answer(frame.id, ec, nullptr);
         spare_.push_back(&r);
     } else {
+        r.sequence = ++submitted_;
         context_->submit(r, clock::now());
     }
     return true;
@@ -215,8 +222,12 @@ remote_request& server::spare()
 
 void server::finished(detail::request& r, error_code ec) noexcept
 {
-    if (std::exchange(warming_, false))
+    if (std::exchange(warming_, false)) {
+        // It may still be of use, to who asks for something else.
+        if (ec)
+            std::fprintf(stderr, "this standby could not be warmed up: %s\n", ec.message().c_str());
         return;
+    }
     auto& done = static_cast<remote_request&>(r);
     // Behind the news that the context is lost, the parent knows what became of its requests.
     if (!is_context_lost(ec) || !context_ || context_->accepting())

@@ -65,6 +65,7 @@ private:
     std::vector<std::vector<std::byte>> waiting_;
     std::deque<remote_request> requests_made_;
     std::vector<remote_request*> spare_;
+    std::uint64_t submitted_ = 0;
     bool unannounced_ = false;
     bool warming_ = false;
     bool corrupted_ = false;

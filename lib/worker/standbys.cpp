@@ -24,6 +24,11 @@ bool is_alive(const link_ptr& l)
     return !l->is_doomed();
 }
 
+bool has_spoken(const link_ptr& l)
+{
+    return l->replies().has_record();
+}
+
 /// Of one that has ended, and that nobody has listened to.
 bool was_ready(const link_ptr& l)
 {
@@ -105,10 +110,13 @@ link_ptr standbys::state::take()
         // One that is being started is worth waiting for.
         const std::scoped_lock none_starts(starting_);
         const std::scoped_lock lock(mutex_);
-        if (links_.empty())
+        auto chosen = std::ranges::find_if(links_, [](const link_ptr& l) { return is_alive(l) && has_spoken(l); });
+        if (chosen == links_.end())
+            chosen = links_.begin();
+        if (chosen == links_.end())
             return nullptr;
-        first = std::move(links_.front());
-        links_.pop_front();
+        first = std::move(*chosen);
+        links_.erase(chosen);
     }
     first->listen({});
     return first;

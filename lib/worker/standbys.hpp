@@ -30,7 +30,7 @@ public:
     /// Whether there is one, ready or not. From any thread; does not block.
     bool any() const;
 
-    /// The oldest, which may not be ready yet, or have ended; null when there is none.
+    /// The oldest that is ready, or else the oldest, which may not be, or have ended; null when there is none.
     link_ptr take();
 
     /// Starts those that are missing, until one cannot be, and says how to start those that follow.

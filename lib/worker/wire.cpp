@@ -13,9 +13,6 @@
 namespace coaccel::worker {
 namespace {
 
-/// No op is larger; launches are the largest.
-constexpr std::size_t largest_op = 4096;
-
 bool get_launch_operands(decoder& in, std::vector<op_field>& operands, std::size_t op_size)
 {
     std::uint8_t count = 0;

@@ -104,6 +104,14 @@ enum class play : std::uint8_t { none, poison, hang };
 /// Instead of a device's number in a ref: what an earlier op of the same request made, which `slot` counts.
 inline constexpr std::uint32_t made_here = 0xffffffff;
 
+/// No op is larger; launches are the largest.
+inline constexpr std::size_t largest_op = 4096;
+
+constexpr bool is_dtype(dtype t) noexcept
+{
+    return t >= dtype::f16 && t <= dtype::c128;
+}
+
 enum class op_kind : std::uint8_t { plain, launch, allocate, write, read };
 
 struct op_frame {

@@ -115,7 +115,9 @@ int serve(const char* plugin)
 
     server s({control, memory.subspan(ring_offset, ring_bytes), memory.subspan(ring_offset + ring_bytes, ring_bytes),
               staging.value().bytes(), request_bell, reply_bell});
-    auto source = detail::find_backend(options_from(setup, plugin, faults));
+    const auto options = options_from(setup, plugin, faults);
+    const error_code bad = options.context.check();
+    auto source = bad ? result<detail::context_source>(bad) : detail::find_backend(options);
     s.run(
         source ? source.value().make
                : [why = source.error()](auto&&...) -> result<std::unique_ptr<detail::context>> { return why; },

@@ -46,6 +46,17 @@ TEST_CASE("a GPU is used from a worker process as from this one")
     CHECK(await(w.io, gpu.async_download(dl)).value() == large);
 }
 
+TEST_CASE("a standby has its cuBLAS handle when it takes over")
+{
+    world w;
+    auto o = isolated_options(1);
+    const auto gpu = w.make(o);
+    REQUIRE(::kill(w.process_of(gpu), SIGKILL) == 0);
+    (void)w.recover(gpu);
+    // The handle has a workspace, which nothing else has asked for.
+    CHECK(await(w.io, gpu.async_stats()).value().memory.used >= o.cuda.blas_workspace);
+}
+
 TEST_CASE("a kernel that hangs is cut off")
 {
     world w;

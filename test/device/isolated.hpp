@@ -61,7 +61,7 @@ struct answers {
     auto handler()
     {
         return [this](error_code ec, auto&&...) {
-            ++(!ec ? good : is_context_lost(ec) ? lost : other);
+            ++(!ec ? good : ec == errc::context_lost ? lost : other);
             if (ec && !first_loss)
                 first_loss = clock_type::now();
         };

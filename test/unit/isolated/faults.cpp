@@ -29,7 +29,7 @@ struct outcomes {
 
     auto count()
     {
-        return [this](error_code ec, auto&&...) { ++(!ec ? good : is_context_lost(ec) ? lost : other); };
+        return [this](error_code ec, auto&&...) { ++(!ec ? good : ec == errc::context_lost ? lost : other); };
     }
     int all() const { return good + lost + other; }
 };
@@ -47,6 +47,17 @@ bool is_running(int pid)
 } // namespace
 
 TEST_SUITE_BEGIN("isolated faults");
+
+TEST_CASE("a standby has run ops of its libraries before it takes over")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    isolated_fixture f(o);
+    f.send(SIGKILL);
+    f.wait_for_generation(2);
+    CHECK_FALSE(f.run(memory::fill<float>{f.upload(numbers(100)), 1.0f}));
+    CHECK_FALSE(test::worker_log::has("could not be warmed up"));
+}
 
 TEST_CASE("a worker that is killed costs what was outstanding, once, and the next one takes over")
 {
@@ -366,6 +377,27 @@ TEST_CASE("a program that is no worker is found out")
     o.worker.program = "/usr/bin/yes";
     const auto ec = await(io, device::async_create(io.get_executor(), o)).error();
     CHECK((ec == errc::worker_late || ec == errc::worker_killed || ec == errc::worker_exited));
+}
+
+TEST_CASE("a caller's mistakes are the caller's, not the worker's end")
+{
+    isolated_fixture f;
+    const auto x = f.upload(numbers(16));
+    const int process = f.process();
+    const auto with = [&](auto change) {
+        any_ref r = x.ref().raw();
+        change(r);
+        return f.run(memory::fill<float>{ref<float>::from_raw(r), 1.0f});
+    };
+    CHECK(with([](any_ref& r) { r = {}; }) == errc::invalid_argument);
+    CHECK(with([](any_ref& r) { r.type = dtype(0); }) == errc::wrong_dtype);
+    CHECK(with([](any_ref& r) { r.type = dtype(200); }) == errc::wrong_dtype);
+    CHECK(with([](any_ref& r) { r.device = 0xffffffff; }) == errc::wrong_device);
+    exec_options how;
+    how.priority = priority(77);
+    CHECK(await(f.io, f.gpu.async_exec(memory::fill<float>{x, 1.0f}, how)).error() == errc::invalid_argument);
+    CHECK_FALSE(f.run(memory::fill<float>{x, 1.0f}));
+    CHECK(f.process() == process);
 }
 
 TEST_CASE("options out of range are refused")

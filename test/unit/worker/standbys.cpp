@@ -15,8 +15,8 @@ using namespace coaccel::worker;
 using namespace std::chrono_literals;
 
 /// What becomes of a worker: it lives until it is killed, or has already ended when it is started, before it was ready
-/// or after.
-enum class fate : std::uint8_t { lives, dies, is_stillborn, refuses, cannot_start };
+/// or after; or it lives and is not ready yet.
+enum class fate : std::uint8_t { lives, is_starting, dies, is_stillborn, refuses, cannot_start };
 
 /// Starts processes that only sleep, with what a worker would have said by then.
 class starts {
@@ -69,7 +69,7 @@ private:
         auto area = shared_area::create(control_bytes, "test").value();
         auto* block = new (area.bytes().data()) control_block;
         ring_writer out(block->replies, area.bytes().subspan(ring_offset + ring_bytes, ring_bytes));
-        if (f != fate::is_stillborn)
+        if (f != fate::is_stillborn && f != fate::is_starting)
             REQUIRE(out.write(greeting(f).record()) == written::yes);
         link_plan plan;
         plan.start_timeout = 1h;
@@ -77,7 +77,7 @@ private:
         auto link =
             std::make_unique<worker_link>(plan, std::move(area), doorbell::create().value(), doorbell::create().value(),
                                           unique_fd(), std::move(child).value(), overseer::shared());
-        if (f != fate::lives) {
+        if (f != fate::lives && f != fate::is_starting) {
             link->end(errc::worker_exited);
             link->wait_for_end();
         }
@@ -108,6 +108,19 @@ private:
 } // namespace
 
 TEST_SUITE_BEGIN("standbys");
+
+TEST_CASE("one that is ready is taken before an older one that is not")
+{
+    starts made({fate::is_starting, fate::lives, fate::is_starting});
+    standbys s(3);
+    s.top_up(made.how());
+    const auto first = s.take();
+    CHECK(first->replies().has_record());
+    const auto second = s.take();
+    CHECK_FALSE(second->replies().has_record());
+    CHECK(s.take());
+    CHECK_FALSE(s.take());
+}
 
 TEST_CASE("those that are missing are started, and no more")
 {
