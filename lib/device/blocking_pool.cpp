@@ -1,7 +1,5 @@
 #include "device/blocking_pool.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <utility>
 
 namespace coaccel::detail {
@@ -9,6 +7,13 @@ namespace coaccel::detail {
 namespace asio = boost::asio;
 
 asio::execution_context::id blocking_pool::id;
+
+namespace {
+
+constexpr std::size_t most_contexts = 64;
+constexpr std::size_t most_compilers = 2;
+
+} // namespace
 
 blocking_pool::blocking_pool(asio::execution_context& owner) : service(owner) {}
 
@@ -21,20 +26,25 @@ void blocking_pool::run(kind what, std::function<void()> job, std::function<void
         return;
     auto& threads = threads_[static_cast<std::size_t>(what)];
     if (!threads)
-        threads = std::make_unique<asio::thread_pool>(2);
+        threads = std::make_unique<growing_pool>(what == kind::contexts ? most_contexts : most_compilers);
     if (what == kind::compiling)
-        return asio::post(*threads, [this, job = std::move(job)] {
+        return threads->run([this, job = std::move(job)] {
             if (!closed_)
                 job();
         });
     if (!hurry)
-        return asio::post(*threads, std::move(job));
+        return threads->run(std::move(job));
     const auto mine = hurries_.insert(hurries_.end(), std::move(hurry));
-    asio::post(*threads, [this, mine, job = std::move(job)] {
-        job();
-        const std::scoped_lock done(mutex_);
+    try {
+        threads->run([this, mine, job = std::move(job)] {
+            job();
+            const std::scoped_lock done(mutex_);
+            hurries_.erase(mine);
+        });
+    } catch (...) {
         hurries_.erase(mine);
-    });
+        throw;
+    }
 }
 
 void blocking_pool::shutdown()

@@ -1,10 +1,9 @@
 #ifndef COACCEL_DEVICE_BLOCKING_POOL_HPP
 #define COACCEL_DEVICE_BLOCKING_POOL_HPP
 
-#include <coaccel/core/config.hpp>
+#include "device/growing_pool.hpp"
 
 #include <boost/asio/execution_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <array>
 #include <atomic>
@@ -23,7 +22,8 @@ public:
     using key_type = blocking_pool;
     static boost::asio::execution_context::id id;
 
-    /// Each has threads of its own: a device whose context was lost does not wait for somebody's compiler.
+    /// Each has threads of its own: a device whose context was lost does not wait for somebody's compiler. Nor for
+    /// another device: one may take as long as it takes a worker to start, or to end.
     enum class kind : std::uint8_t {
         /// Making and ending contexts.
         contexts,
@@ -43,7 +43,7 @@ private:
 
     std::mutex mutex_;
     std::list<std::function<void()>> hurries_;
-    std::array<std::unique_ptr<boost::asio::thread_pool>, 2> threads_;
+    std::array<std::unique_ptr<growing_pool>, 2> threads_;
     std::atomic<bool> closed_{false};
 };
 

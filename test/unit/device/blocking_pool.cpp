@@ -30,6 +30,19 @@ TEST_CASE("contexts do not wait for what is being compiled")
     compiler.open();
 }
 
+TEST_CASE("contexts do not wait for each other")
+{
+    test::gate others;
+    test::gate made;
+    asio::io_context io;
+    auto& pool = asio::use_service<blocking_pool>(io);
+    for (int i = 0; i < 16; ++i)
+        pool.run(kind::contexts, [&] { others.pass(); });
+    pool.run(kind::contexts, [&] { made.open(); });
+    made.pass();
+    others.open();
+}
+
 TEST_CASE("what was to be compiled when the execution context goes is dropped, and contexts are seen to their end")
 {
     std::optional<asio::io_context> io(std::in_place);

@@ -35,6 +35,15 @@ void restart(isolated_fixture& f)
     REQUIRE(f.download(x.ref()) == numbers(16));
 }
 
+/// But for the threads that make and end contexts, of which there are as many as there ever was work for at a time.
+bool is_as(const inventory& expected)
+{
+    auto now = inventory::take();
+    const bool few = now.threads <= expected.threads + 8;
+    now.threads = expected.threads;
+    return few && now == expected;
+}
+
 } // namespace
 
 TEST_SUITE_BEGIN("isolated leaks");
@@ -62,7 +71,7 @@ TEST_CASE("after a thousand workers nothing is left of any")
             for (int i = 0; i < restarts() / 2; ++i)
                 restart(f);
             // The last one that was replaced may still be about to go.
-            test::run_until(f.io, [&] { return inventory::take() == in_use && !test::has_zombie(); });
+            test::run_until(f.io, [&] { return is_as(in_use) && !test::has_zombie(); });
         }
         CHECK(inventory::take_expecting(before) == before);
         CHECK(test::childless());
