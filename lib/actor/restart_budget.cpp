@@ -15,8 +15,11 @@ restart_budget::restart_budget(const restart_policy& policy) : policy_(policy)
 restart_budget::decision restart_budget::on_failure(time_point now, const error_code& ec, double random)
 {
     const directive wanted = policy_.decider(ec);
-    if (wanted != directive::restart)
-        return {wanted, duration::zero()};
+    return wanted == directive::restart ? restart(now, random) : decision{wanted, duration::zero()};
+}
+
+restart_budget::decision restart_budget::restart(time_point now, double random)
+{
     if (left(now) == 0)
         return {directive::escalate, duration::zero()};
     std::erase_if(restarts_, [&](time_point at) { return now - at >= policy_.window; });

@@ -17,7 +17,8 @@ template <backend B>
 class lifetime {
 public:
     lifetime(B& b, const context_options& options) noexcept
-        : backend_(b), monitor_interval_(options.monitor_interval), hang_timeout_(options.hang_timeout)
+        : backend_(b), monitor_interval_(std::min<clock::duration>(options.monitor_interval, longest_interval)),
+          hang_timeout_(options.hang_timeout)
     {}
 
     bool dying() const noexcept { return dying_; }
@@ -94,6 +95,8 @@ public:
 
 private:
     static constexpr auto longest_farewell = std::chrono::milliseconds(20);
+    /// One that is meant to be endless could not be added to a time.
+    static constexpr clock::duration longest_interval = std::chrono::hours(1);
 
     bool hangs(lane<B>& l, const lane_set<B>& lanes, clock::time_point now) const noexcept
     {

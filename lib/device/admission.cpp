@@ -22,6 +22,11 @@ error_code admission::offer(request& r, bool open, time_point now) noexcept
     return {};
 }
 
+bool admission::would_refuse(const request& r) const noexcept
+{
+    return queued_ >= limits_.max_queued || (queued_ > 0 && r.options.when_full == when_full::fail);
+}
+
 void admission::put_back(request& r) noexcept
 {
     again_.insert(r);

@@ -20,6 +20,9 @@ public:
     /// Takes a request in, or says why not. `open`: the device could start something now.
     error_code offer(request& r, bool open, time_point now) noexcept;
 
+    /// Whether it would be errc::queue_full because of others that wait, which might be started first.
+    bool would_refuse(const request& r) const noexcept;
+
     /// Takes a request that has ended back in, to be started again before all that came after it.
     void put_back(request& r) noexcept;
 

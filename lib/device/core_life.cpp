@@ -126,6 +126,7 @@ void device_core::fail_everything()
 void device_core::finish_stop()
 {
     life_.closed();
+    retry_at_ = clock::time_point::max();
     timer_->cancel();
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), errc::device_stopped);

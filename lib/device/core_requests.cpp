@@ -36,6 +36,13 @@ bool names_nothing_old(const request& r) noexcept
     return true;
 }
 
+/// The op that a request is made for: an allocation, only if there is nothing else in it.
+const op_info& known_by(const request& r) noexcept
+{
+    const op_info& first = *r.ops.front().info;
+    return r.ops.size() > 1 && first.id == info_of<allocate_op>().id ? *r.ops[1].info : first;
+}
+
 } // namespace
 
 void device_core::on_request(request& r)
@@ -66,8 +73,11 @@ void device_core::on_exec(request& r)
         return complete(r, errc::device_stopped);
     if (life_.failed())
         return complete(r, errc::device_failed);
-    const bool open = context_ && context_->accepting() && life_.open();
-    if (auto ec = admission_.offer(r, open, now_))
+    const auto open = [this] { return context_ && context_->accepting() && life_.open(); };
+    // Those that came in the same turn have not been started yet, though there may be room for them.
+    if (admission_.would_refuse(r) && open())
+        launch();
+    if (auto ec = admission_.offer(r, open(), now_))
         complete(r, ec);
 }
 
@@ -175,7 +185,7 @@ void device_core::finished(request& r, error_code ec) noexcept
     }
     if (!ec && (r.cancelled || r.epoch != epoch_))
         ec = asio::error::operation_aborted;
-    latency_of(*r.ops.front().info).add(std::max(now_, r.ended) - r.arrived);
+    latency_of(known_by(r)).add(std::max(now_, r.ended) - r.arrived);
     complete(r, ec);
 }
 
@@ -185,12 +195,13 @@ bool device_core::may_run_again(const request& r, const error_code& ec) const no
            !life_.stopping() && !life_.failed() && names_nothing_old(r);
 }
 
+// By number: ops with arguments of the caller's choice have many descriptions, and one name.
 latency_histogram& device_core::latency_of(const op_info& info)
 {
-    const auto found = latencies_.find(&info);
+    const auto found = latencies_.find(info.id);
     if (found != latencies_.end())
-        return *found->second;
-    return *latencies_.emplace(&info, std::make_unique<latency_histogram>()).first->second;
+        return found->second->times;
+    return latencies_.emplace(info.id, std::make_unique<op_times>(std::string(info.name))).first->second->times;
 }
 
 void device_core::complete(request& r, error_code ec) noexcept
@@ -220,8 +231,8 @@ void device_core::fill(device_stats& s) const
         s.memory = context_->memory();
         s.live_buffers = context_->live_buffers();
     }
-    for (const auto& [info, histogram] : latencies_)
-        s.latencies.push_back(histogram->summary(info->name));
+    for (const auto& [id, op] : latencies_)
+        s.latencies.push_back(op->times.summary(op->name));
 }
 
 } // namespace coaccel::detail

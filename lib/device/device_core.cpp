@@ -119,8 +119,10 @@ void device_core::schedule()
 /// `patience`: how long it may look for what is about to end.
 void device_core::turn(pending_list& done, clock::duration patience)
 {
+    inbox_node* node = inbox_.take();
+    // After that: a timer that went off has left a node there, and is not set again for a time that has come.
     now_ = clock::now();
-    for (inbox_node* node = inbox_.take(); node;) {
+    while (node) {
         // The node may be gone once it has been handled.
         inbox_node* next = node->next;
         handle(*node);
@@ -254,7 +256,12 @@ void device_core::empty_inbox(pending_list& orphans) noexcept
         case inbox_node::kind::cancel: delete static_cast<cancel_node*>(node); break;
         case inbox_node::kind::created: delete static_cast<created_node*>(node); break;
         case inbox_node::kind::compiled: delete static_cast<compiled_node*>(node); break;
-        case inbox_node::kind::gone: delete static_cast<gone_node*>(node); break;
+        case inbox_node::kind::gone: {
+            const std::unique_ptr<gone_node> n(static_cast<gone_node*>(node));
+            while (pending* p = n->dropped.pop_front())
+                orphans.push_back(*p);
+            break;
+        }
         case inbox_node::kind::release: keep(static_cast<release_node&>(*node)); break;
         case inbox_node::kind::wake:
         case inbox_node::kind::handle_dropped: break;

@@ -168,7 +168,12 @@ private:
     generation generation_count_ = 0;
     std::uint64_t completed_ = 0;
     std::uint64_t failed_ = 0;
-    boost::unordered_flat_map<const op_info*, std::unique_ptr<latency_histogram>> latencies_;
+    struct op_times {
+        explicit op_times(std::string n) : name(std::move(n)) {}
+        std::string name;
+        latency_histogram times;
+    };
+    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<op_times>> latencies_;
 
     device_status published_;
     watch_source<device_status> state_;

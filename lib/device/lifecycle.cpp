@@ -60,10 +60,11 @@ lifecycle::step lifecycle::decide(const error_code& why, time_point now, double 
     reason_ = why;
     // Nothing but a change from outside brings these back, whatever the policy hopes.
     const bool hopeless = is_out_of_reach(why) || is_caller_error(why);
-    const auto decision =
-        hopeless ? restart_budget::decision{directive::stop, {}} : budget_.on_failure(now, why, random);
-    // A dead context cannot be resumed, so resuming is restarting here.
-    if (decision.directive == directive::restart || decision.directive == directive::resume) {
+    auto decision = hopeless ? restart_budget::decision{directive::stop, {}} : budget_.on_failure(now, why, random);
+    // A dead context cannot be resumed, so resuming is restarting here, and counts as that.
+    if (decision.directive == directive::resume)
+        decision = budget_.restart(now, random);
+    if (decision.directive == directive::restart) {
         phase_ = phase::waiting;
         return {command::wait, now + decision.delay};
     }

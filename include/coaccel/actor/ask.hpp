@@ -46,7 +46,12 @@ public:
         }
         if (!this->arm(op, to_->executor(), deadline))
             return;
-        this->message.emplace(make(reply_to<R>(this->shared_from_this())));
+        try {
+            this->message.emplace(make(reply_to<R>(this->shared_from_this())));
+        } catch (...) {
+            // The reply_to may have gone with it and have said so already.
+            return this->settle(errc::no_reply);
+        }
         self_ = this->shared_from_this();
         to_->send(*this);
         // A deadline or cancellation may have come before the request began to wait for room.
@@ -110,8 +115,8 @@ private:
 /// Completes when: the reply_to is answered or destroyed, the deadline passes, or the mailbox is closed.
 /// Executor: the handler's, or else the mailbox's.
 /// Cancellation: total, partial, terminal. A request already in the mailbox stays there; its answer is dropped.
-/// Errors: errc::deadline_exceeded (at once, without a message, when it is in the past), errc::no_reply, errc::closed,
-/// operation_aborted, whatever the answerer chose.
+/// Errors: errc::deadline_exceeded (at once, without a message, when it is in the past), errc::no_reply, also when
+/// `make` throws, errc::closed, operation_aborted, whatever the answerer chose.
 template <class R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
     requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M> &&

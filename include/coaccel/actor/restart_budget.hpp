@@ -29,6 +29,9 @@ public:
     /// Preconditions: `now` never goes back; `random` is in [0, 1).
     decision on_failure(time_point now, const error_code& ec, double random);
 
+    /// The same for who has decided already.
+    decision restart(time_point now, double random);
+
     /// How many restarts the window at `now` still allows.
     std::size_t left(time_point now) const noexcept;
 

@@ -83,6 +83,27 @@ TEST_CASE("a reply dropped unanswered is errc::no_reply")
     CHECK(*r.ec == errc::no_reply);
 }
 
+TEST_CASE("who cannot make its message is told so once, and not by an exception")
+{
+    asio::io_context ctx;
+    auto box = make(ctx, 1);
+    for (const bool keeps : {false, true}) {
+        reply r;
+        reply_to<int> kept;
+        const auto throwing = [&](reply_to<int> to) -> question {
+            if (keeps)
+                kept = std::move(to);
+            throw 1;
+        };
+        CHECK_NOTHROW(async_ask<int>(box.ref(), throwing, 1h, r.handler()));
+        ctx.restart();
+        ctx.run();
+        CHECK(r.calls == 1);
+        CHECK(*r.ec == errc::no_reply);
+        CHECK_FALSE(box.try_receive().has_value());
+    }
+}
+
 TEST_CASE("a reply can be an error, and only the first counts")
 {
     asio::io_context ctx;

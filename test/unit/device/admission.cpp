@@ -103,7 +103,12 @@ TEST_CASE("who will not wait is refused unless it can start at once")
     f.queued();
     auto& behind = f.make();
     behind.options.when_full = when_full::fail;
+    CHECK(f.gate.would_refuse(behind));
     CHECK(f.gate.offer(behind, true, f.now) == errc::queue_full);
+    // When the others can be started first, there is no need to.
+    (void)f.gate.next();
+    CHECK_FALSE(f.gate.would_refuse(behind));
+    CHECK_FALSE(f.gate.would_refuse(f.make()));
 }
 
 TEST_CASE("a deadline in the past is refused, one in the future expires in time")

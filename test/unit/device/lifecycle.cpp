@@ -50,6 +50,22 @@ TEST_CASE("a device starts once and is ready when its context is made")
     CHECK(m.running());
 }
 
+TEST_CASE("who says resume restarts, within the budget and after the delay")
+{
+    auto p = machine::policy();
+    p.decider = [](const error_code&) noexcept { return directive::resume; };
+    machine m(p);
+    m.to_ready();
+    for (int i = 0; i < 2; ++i) {
+        const auto step = m.lost(dead, m.t, 0);
+        CHECK(step.what == command::wait);
+        CHECK(step.when > m.t);
+        CHECK(m.due().what == command::create);
+        m.created();
+    }
+    CHECK(m.lost(dead, m.t, 0).what == command::fail);
+}
+
 TEST_CASE("a lost context is rebuilt after the policy's delay")
 {
     machine m;

@@ -1,12 +1,14 @@
 #include "support/devices.hpp"
 #include "support/gate.hpp"
 
+#include <coaccel/actor/mailbox.hpp>
 #include <coaccel/ops/blas.hpp>
 
 #include <boost/asio.hpp>
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -40,6 +42,56 @@ TEST_CASE("a shutdown that drains runs what was accepted and refuses what comes 
         CHECK(await(io, states.async_changed()).error() == errc::closed);
         x.reset();
         test::run_out(io);
+    }
+}
+
+// What a coroutine holds may want the list that is being gone through.
+TEST_CASE("what an abandoned device lets go of too late goes with the execution context")
+{
+    std::optional<asio::io_context> io(std::in_place);
+    test::gate gate;
+    {
+        auto gpu = make_device(*io);
+        auto x = await(*io, gpu.async_alloc<float>(4)).value();
+        auto box = mailbox<int>::create(io->get_executor(), 1).value();
+        gpu.async_submit(inout(x), test::gate_op{&gate}, [box = std::move(box)](error_code) {});
+        test::run_until(*io, [&] { return gate.reached(1); });
+        gpu.async_shutdown(shutdown::abandon, asio::detached);
+        io->poll();
+        gate.open();
+    }
+    io.reset();
+}
+
+TEST_CASE("a watch over faults that is meant to be endless is")
+{
+    auto o = test::pool_options();
+    o.context.monitor_interval = std::chrono::nanoseconds::max();
+    asio::io_context io;
+    auto gpu = make_device(io, o);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f})));
+}
+
+TEST_CASE("those that will not wait are taken as long as there is room, however many come at once")
+{
+    auto o = test::pool_options();
+    o.queue.max_in_flight = 4;
+    o.queue.max_queued = 1;
+    asio::io_context io;
+    auto gpu = make_device(io, o);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    exec_options impatient;
+    impatient.when_full = when_full::fail;
+    for (const auto& how : {impatient, exec_options{}}) {
+        int fine = 0;
+        int full = 0;
+        const auto count = [&](error_code ec) { ++(ec == errc::queue_full ? full : fine); };
+        for (int i = 0; i < 8; ++i)
+            gpu.async_exec(memory::fill<float>{x, 1.0f}, how, count);
+        test::run_until(io, [&] { return fine + full == 8; });
+        CHECK(fine >= 4);
+        CHECK(full <= 4);
     }
 }
 
