@@ -302,6 +302,7 @@ error_code backend::check(CUresult r) noexcept
         verdict_.store(r, std::memory_order_release);
         dead_.store(true, std::memory_order_release);
         aborted_.store(true, std::memory_order_seq_cst);
+        backstage_.context_died();
     }
     return make_error(r);
 }

@@ -3,6 +3,7 @@
 
 #include "cuda/load/driver_api.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -32,12 +33,17 @@ public:
     /// Drops what has not begun and waits for what has.
     void stop() noexcept;
 
+    /// From now on jobs make no further calls for the context, which would all be refused.
+    void context_died() noexcept { context_dead_.store(true, std::memory_order_release); }
+    bool context_dead() const noexcept { return context_dead_.load(std::memory_order_acquire); }
+
 private:
     void work();
 
     const driver_api& api_;
     CUcontext context_;
     const int max_threads_;
+    std::atomic<bool> context_dead_{false};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> jobs_;

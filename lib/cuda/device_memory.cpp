@@ -135,6 +135,7 @@ void device_memory::grow(growth g) noexcept
         trim();
         r = obtain(g, made);
     }
+    (void)note(r);
     {
         const std::scoped_lock lock(mutex_);
         growing_.erase(g);
@@ -154,6 +155,8 @@ void device_memory::grow(growth g) noexcept
 // away again before that.
 CUresult device_memory::obtain(growth g, CUdeviceptr& made) noexcept
 {
+    if (helpers_.context_dead())
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (g.kind == memory_kind::managed) {
         if (const CUresult r = free_surplus(); is_sticky(r))
             return r;
@@ -230,6 +233,8 @@ CUresult device_memory::free_surplus() noexcept
 {
     std::unique_lock lock(mutex_);
     freeing_surplus_ = false;
+    if (helpers_.context_dead())
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     // The largest first, for the fewest calls.
     for (auto i = cached_.end(); too_much_managed() && i != cached_.begin();) {
         --i;
@@ -239,7 +244,7 @@ CUresult device_memory::free_surplus() noexcept
         lock.unlock();
         const CUresult r = free(surplus.key(), surplus.mapped().memory);
         lock.lock();
-        if (is_sticky(r))
+        if (!note(r))
             return r;
         i = cached_.end();
     }
@@ -267,7 +272,16 @@ void device_memory::free_cached() noexcept
         unwanted.swap(cached_);
     }
     for (const auto& [g, what] : unwanted)
-        (void)free(g, what.memory);
+        if (!note(free(g, what.memory)))
+            return;
+}
+
+/// False: the context is dead, and nothing more is to be asked of it.
+bool device_memory::note(CUresult r) const noexcept
+{
+    if (is_sticky(r))
+        helpers_.context_died();
+    return !helpers_.context_dead();
 }
 
 CUresult device_memory::free(growth g, CUdeviceptr memory) noexcept
@@ -277,6 +291,8 @@ CUresult device_memory::free(growth g, CUdeviceptr memory) noexcept
 
 void device_memory::trim() noexcept
 {
+    if (helpers_.context_dead())
+        return;
     free_cached();
     std::vector<CUstream> streams;
     {
@@ -285,11 +301,13 @@ void device_memory::trim() noexcept
     }
     // The pool gives back only what it knows to be free, and it learns that when somebody synchronizes. A stream that
     // is at work is not waited for.
-    for (CUstream s : streams)
-        if (api_.cuStreamQuery(s) == CUDA_SUCCESS)
-            (void)api_.cuStreamSynchronize(s);
-    (void)api_.cuStreamSynchronize(growth_);
-    (void)api_.cuMemPoolTrimTo(pool_, 0);
+    bool alive = !helpers_.context_dead();
+    for (auto s = streams.begin(); alive && s != streams.end(); ++s) {
+        const CUresult r = api_.cuStreamQuery(*s);
+        alive = note(r) && (r != CUDA_SUCCESS || note(api_.cuStreamSynchronize(*s)));
+    }
+    if (alive && note(api_.cuStreamSynchronize(growth_)))
+        (void)note(api_.cuMemPoolTrimTo(pool_, 0));
     const std::scoped_lock lock(mutex_);
     for (CUstream s : streams)
         remember(s);

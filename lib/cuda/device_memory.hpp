@@ -82,6 +82,7 @@ private:
     /// Frees managed memory until no more is kept than may be. Takes its time.
     CUresult free_surplus() noexcept;
     void free_cached() noexcept;
+    bool note(CUresult r) const noexcept;
     CUresult free(growth g, CUdeviceptr memory) noexcept;
     void remember(CUstream s) noexcept;
     std::uint64_t reserved_by_pool() const noexcept;

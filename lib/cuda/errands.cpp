@@ -19,7 +19,7 @@ result<progress> errands::run(bound_op& op, std::function<error_code()> job)
         made.job = std::move(job);
         op.state = &made;
         const bool started = helpers_.run([this, &made] {
-            made.answer = made.job();
+            made.answer = helpers_.context_dead() ? make_error_code(errc::context_lost) : made.job();
             // Its op may be finished and gone from here on.
             made.done.store(true, std::memory_order_release);
             nudge_();

@@ -80,8 +80,9 @@ struct pinned_pool::state {
     bool enter() noexcept
     {
         const std::scoped_lock lock(mutex);
-        inside += !detached;
-        return !detached;
+        const bool may = !detached && !helpers.context_dead();
+        inside += may;
+        return may;
     }
 
     void leave() noexcept
@@ -112,6 +113,9 @@ struct pinned_pool::state {
         if (!enter()) {
             for (const slab& s : give_up)
                 unmap(s);
+            const std::scoped_lock lock(mutex);
+            if (!detached)
+                not_grown(wanted, errc::context_lost);
             return;
         }
         for (const slab& s : give_up)
@@ -122,13 +126,19 @@ struct pinned_pool::state {
         leave();
         if (!ec)
             ec = enter_into_book(wanted);
-        if (ec) {
-            book.not_grown(wanted.shelf);
-            try {
-                refused[wanted.shelf] = ec;
-            } catch (const std::bad_alloc&) {
-                // Who asks again gets the same answer by the same way.
-            }
+        if (ec)
+            not_grown(wanted, ec);
+        else if (!detached)
+            tell();
+    }
+
+    void not_grown(const slab& wanted, error_code why) noexcept
+    {
+        book.not_grown(wanted.shelf);
+        try {
+            refused[wanted.shelf] = why;
+        } catch (const std::bad_alloc&) {
+            // Who asks again gets the same answer by the same way.
         }
         if (!detached)
             tell();

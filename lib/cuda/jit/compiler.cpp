@@ -128,7 +128,8 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
     const nvrtc_api* api = target.nvrtc;
     if (!api) {
         auto loaded = load_nvrtc();
-        if (!loaded && options.host())
+        // What is not for a GPU is for its host function.
+        if (!loaded && options.host() && target.architecture == 0)
             return jit::make_host_kernel(options, loaded.error().message());
         if (!loaded)
             return loaded.error();

@@ -22,7 +22,7 @@ struct compile_target {
 
 /// Compiles, or finds on disk what was compiled before. Takes long: not on an executor. Needs no GPU.
 ///
-/// Without NVRTC, options with a host function make a kernel that has only that.
+/// Without NVRTC, options with a host function make a kernel that has only that, unless it is for a GPU.
 /// Errors: errc::compile_failed with the compiler's log; errc::invalid_argument for an empty source or name;
 /// errc::argument_mismatch when kernel and host function differ; errc::library_missing, errc::library_too_old.
 result<jit::kernel> compile(const std::string& source, const jit::compile_options& options,

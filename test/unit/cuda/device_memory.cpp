@@ -18,8 +18,8 @@ constexpr std::size_t mib = std::size_t(1) << 20;
 constexpr memory_kind kinds[] = {memory_kind::device, memory_kind::managed};
 
 struct memory_fixture : test::fake_context {
-    explicit memory_fixture(const cuda_options& o = {}, std::uint64_t total = 64 * mib)
-        : fake_context({.total_memory = total}), memory(api, helpers, [this] { told.add(); })
+    explicit memory_fixture(const cuda_options& o = {}, std::uint64_t total = 64 * mib, int threads = 2)
+        : fake_context({.total_memory = total}, threads), memory(api, helpers, [this] { told.add(); })
     {
         pool = device_memory::make_pool(api, 0, o).value();
         memory.use(pool, growth, o);
@@ -63,6 +63,22 @@ struct memory_fixture : test::fake_context {
 } // namespace
 
 TEST_SUITE_BEGIN("device_memory");
+
+TEST_CASE("behind a fault, what was going to grow makes no calls any more")
+{
+    for (const memory_kind next : kinds) {
+        memory_fixture f({}, 64 * mib, 1);
+        f.occupy(f.gates[0]);
+        CHECK(f.memory.allocate(f.stream, mib, memory_kind::device).value() == nullptr);
+        CHECK(f.memory.allocate(f.stream, 2 * mib, next).value() == nullptr);
+        f.fake.fail("cuMemAllocFromPoolAsync", CUDA_ERROR_ILLEGAL_ADDRESS);
+        f.gates[0].open();
+        f.told.wait_for(2);
+        CHECK(f.fake.dead());
+        CHECK_MESSAGE(f.fake.calls_after_death() == 0, f.fake.late_calls());
+        CHECK(is_context_lost(f.allocate(2 * mib, next).error()));
+    }
+}
 
 TEST_CASE("the pool is made as the options say, and each refusal of the driver is passed on")
 {

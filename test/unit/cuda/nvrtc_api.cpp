@@ -1,6 +1,8 @@
 #include "cuda/load/nvrtc_api.hpp"
 
+#include "chosen_library.hpp"
 #include "cuda/error.hpp"
+#include "cuda/jit/compiler.hpp"
 #include "cuda/load/nvrtc_setup.hpp"
 
 #include <doctest/doctest.h>
@@ -108,6 +110,17 @@ TEST_CASE("the one of this machine, if there is one, is good and stays")
     CHECK(loaded.value()->path.find("libnvrtc.so") != std::string::npos);
     CHECK(std::string(loaded.value()->nvrtcGetErrorString(NVRTC_ERROR_COMPILATION)) == "NVRTC_ERROR_COMPILATION");
     CHECK(load_nvrtc().value() == loaded.value());
+}
+
+// In a process of its own: a compiler that has been opened is never given back.
+TEST_CASE("without a compiler a host function stands in for a kernel, but not on a GPU" * doctest::skip())
+{
+    const chosen_library nowhere(vendor_library::nvrtc, "/nowhere/libnvrtc.so.13");
+    REQUIRE_FALSE(load_nvrtc());
+    const auto how = jit::compile_options("f").host([](const jit::launch_shape&) {});
+    const std::string source = "extern \"C\" __global__ void f() {}";
+    CHECK(compile(source, how, {.architecture = 0}));
+    CHECK(compile(source, how, {.architecture = 90}).error() == errc::library_missing);
 }
 
 TEST_SUITE_END();
