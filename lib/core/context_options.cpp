@@ -1,3 +1,5 @@
+#include "core/option_check.hpp"
+
 #include <coaccel/core/context_options.hpp>
 
 namespace coaccel {
@@ -5,12 +7,14 @@ namespace coaccel {
 error_code context_options::check() const noexcept
 {
     using std::chrono::nanoseconds;
-    const bool lanes_fit =
-        lanes.how <= lane_policy::kind::pooled && lanes.count >= 1 && lanes.count <= lane_policy::max_pooled;
-    const bool times_fit =
-        spin_budget >= nanoseconds(0) && monitor_interval > nanoseconds(0) && hang_timeout >= nanoseconds(0);
-    return lanes_fit && times_fit && completion <= completion::sync ? error_code{}
-                                                                    : make_error_code(errc::invalid_option);
+    return detail::check_options({
+        {lanes.how <= lane_policy::kind::pooled, "context.lanes.how is none of its values"},
+        {lanes.count >= 1 && lanes.count <= lane_policy::max_pooled, "context.lanes.count is to be from 1 to 8"},
+        {completion <= completion::sync, "context.completion is none of its values"},
+        {spin_budget >= nanoseconds(0), "context.spin_budget is negative"},
+        {monitor_interval > nanoseconds(0), "context.monitor_interval is to be above zero"},
+        {hang_timeout >= nanoseconds(0), "context.hang_timeout is negative"},
+    });
 }
 
 } // namespace coaccel

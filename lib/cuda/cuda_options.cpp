@@ -1,3 +1,5 @@
+#include "core/option_check.hpp"
+
 #include <coaccel/cuda/cuda_options.hpp>
 
 namespace coaccel {
@@ -6,9 +8,12 @@ error_code cuda_options::check() const noexcept
 {
     constexpr std::uint64_t least_pinned = std::uint64_t(4) << 20;
     constexpr std::uint64_t most_workspace = std::uint64_t(1) << 32;
-    const bool fits = pinned_limit >= least_pinned && helper_threads >= 1 && helper_threads <= 64 &&
-                      blas <= blas_mode::fast && blas_workspace <= most_workspace;
-    return fits ? error_code{} : make_error_code(errc::invalid_option);
+    return detail::check_options({
+        {pinned_limit >= least_pinned, "cuda.pinned_limit is to be at least 4 MiB"},
+        {helper_threads >= 1 && helper_threads <= 64, "cuda.helper_threads is to be from 1 to 64"},
+        {blas <= blas_mode::fast, "cuda.blas is none of its values"},
+        {blas_workspace <= most_workspace, "cuda.blas_workspace is to be at most 4 GiB"},
+    });
 }
 
 } // namespace coaccel

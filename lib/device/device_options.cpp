@@ -1,3 +1,5 @@
+#include "core/option_check.hpp"
+
 #include <coaccel/device/device_options.hpp>
 #include <coaccel/device/device_state.hpp>
 
@@ -10,19 +12,21 @@ constexpr int most_standbys = 4;
 
 error_code device_options::check() const noexcept
 {
-    const bool fits = kind <= device_kind::cuda && ordinal >= 0 && queue.max_in_flight > 0 && queue.max_queued > 0 &&
-                      queue.max_bytes_in_flight > 0 && isolation <= coaccel::isolation::worker && standby >= 0 &&
-                      standby <= most_standbys && (!plugin || *plugin);
-    if (!fits)
-        return errc::invalid_option;
-    if (auto ec = context.check())
+    const auto ec = detail::check_options({
+        {kind <= device_kind::cuda, "kind is none of its values"},
+        {ordinal >= 0, "ordinal is negative"},
+        {queue.max_in_flight > 0, "queue.max_in_flight is to be above zero"},
+        {queue.max_queued > 0, "queue.max_queued is to be above zero"},
+        {queue.max_bytes_in_flight > 0, "queue.max_bytes_in_flight is to be above zero"},
+        {isolation <= coaccel::isolation::worker, "isolation is none of its values"},
+        {standby >= 0 && standby <= most_standbys, "standby is to be from 0 to 4"},
+        {!plugin || *plugin, "plugin is to be the name of a file, or null"},
+    });
+    if (ec)
         return ec;
-    if (auto ec = restart.validate())
-        return ec;
-    if (auto ec = cuda.check())
-        return ec;
-    if (auto ec = worker.check())
-        return ec;
+    for (const auto& part : {context.check(), restart.validate(), cuda.check(), worker.check()})
+        if (part)
+            return part;
     return host.check();
 }
 

@@ -1,3 +1,5 @@
+#include "core/option_check.hpp"
+
 #include <coaccel/worker/worker_options.hpp>
 
 namespace coaccel {
@@ -14,10 +16,14 @@ constexpr nanoseconds longest_spin = std::chrono::seconds(1);
 
 error_code worker_options::check() const noexcept
 {
-    const bool fits = staging_bytes >= least_staging && staging_bytes <= most_staging &&
-                      start_timeout > nanoseconds(0) && (heartbeat == nanoseconds(0) || heartbeat >= least_heartbeat) &&
-                      spin >= nanoseconds(0) && spin <= longest_spin;
-    return fits ? error_code{} : make_error_code(errc::invalid_option);
+    return detail::check_options({
+        {staging_bytes >= least_staging && staging_bytes <= most_staging,
+         "worker.staging_bytes is to be from 1 MiB to 64 GiB"},
+        {start_timeout > nanoseconds(0), "worker.start_timeout is to be above zero"},
+        {heartbeat == nanoseconds(0) || heartbeat >= least_heartbeat,
+         "worker.heartbeat is to be zero, for none, or at least 50 ms"},
+        {spin >= nanoseconds(0) && spin <= longest_spin, "worker.spin is to be from 0 to 1 s"},
+    });
 }
 
 } // namespace coaccel

@@ -99,35 +99,42 @@ TEST_CASE("refs: released, of another type, to nowhere")
     CHECK(await(io, gpu.async_download(ref<float>::from_raw(nowhere))).error() == errc::out_of_bounds);
 }
 
-TEST_CASE("options out of range")
+TEST_CASE("options out of range are named")
 {
-    const std::function<void(device_options&)> table[] = {
-        [](auto& o) { o.ordinal = -1; },
-        [](auto& o) { o.kind = static_cast<device_kind>(99); },
-        [](auto& o) { o.host.threads = -1; },
-        [](auto& o) { o.host.mode = static_cast<host_mode>(9); },
-        [](auto& o) { o.host.faults.delay = -1s; },
-        [](auto& o) { o.restart.max_restarts = -1; },
-        [](auto& o) { o.restart.initial_backoff = -1s; },
-        [](auto& o) { o.restart.jitter = 2; },
-        [](auto& o) { o.context.lanes = lane_policy::pooled(0); },
-        [](auto& o) { o.context.lanes = lane_policy::pooled(1000); },
-        [](auto& o) { o.context.spin_budget = -1ns; },
-        [](auto& o) { o.context.monitor_interval = 0ns; },
-        [](auto& o) { o.context.hang_timeout = -1ns; },
-        [](auto& o) { o.context.completion = static_cast<completion>(9); },
-        [](auto& o) { o.queue.max_in_flight = 0; },
-        [](auto& o) { o.queue.max_queued = 0; },
-        [](auto& o) {
-            o.host.mode = host_mode::in_turn;
-            o.host.faults.hang_at = 1;
-        },
+    struct row {
+        const char* name;
+        std::function<void(device_options&)> change;
     };
-    for (const auto& change : table) {
+    const row table[] = {
+        {"ordinal", [](auto& o) { o.ordinal = -1; }},
+        {"kind", [](auto& o) { o.kind = static_cast<device_kind>(99); }},
+        {"host.threads", [](auto& o) { o.host.threads = -1; }},
+        {"host.mode", [](auto& o) { o.host.mode = static_cast<host_mode>(9); }},
+        {"host.faults.delay", [](auto& o) { o.host.faults.delay = -1s; }},
+        {"max_restarts", [](auto& o) { o.restart.max_restarts = -1; }},
+        {"initial_backoff", [](auto& o) { o.restart.initial_backoff = -1s; }},
+        {"jitter", [](auto& o) { o.restart.jitter = 2; }},
+        {"context.lanes.count", [](auto& o) { o.context.lanes = lane_policy::pooled(0); }},
+        {"context.lanes.count", [](auto& o) { o.context.lanes = lane_policy::pooled(1000); }},
+        {"context.spin_budget", [](auto& o) { o.context.spin_budget = -1ns; }},
+        {"context.monitor_interval", [](auto& o) { o.context.monitor_interval = 0ns; }},
+        {"context.hang_timeout", [](auto& o) { o.context.hang_timeout = -1ns; }},
+        {"context.completion", [](auto& o) { o.context.completion = static_cast<completion>(9); }},
+        {"queue.max_in_flight", [](auto& o) { o.queue.max_in_flight = 0; }},
+        {"queue.max_queued", [](auto& o) { o.queue.max_queued = 0; }},
+        {"host.faults",
+         [](auto& o) {
+             o.host.mode = host_mode::in_turn;
+             o.host.faults.hang_at = 1;
+         }},
+    };
+    for (const row& r : table) {
         auto o = test::pool_options();
-        change(o);
+        r.change(o);
         asio::io_context io;
-        CHECK(test::co_run(io, test::create(o)).error() == errc::invalid_option);
+        const auto refused = test::co_run(io, test::create(o)).error();
+        CHECK(refused == errc::invalid_option);
+        CHECK_MESSAGE(refused.message().find(r.name) != std::string::npos, refused.message());
         test::run_out(io);
     }
 }
