@@ -2,6 +2,7 @@ from pathlib import Path
 import re
 
 from conan import ConanFile
+from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load, rmdir
 
@@ -30,7 +31,7 @@ class Coaccel(ConanFile):
     }
     implements = ["auto_shared_fpic"]
     exports = "include/coaccel/core/config.hpp"
-    exports_sources = "CMakeLists.txt", "LICENSE", "include/*", "lib/*", "test/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "include/*", "lib/*", "test/*", "!test/package/build/*"
     test_package_folder = "test/package"
 
     @property
@@ -48,6 +49,9 @@ class Coaccel(ConanFile):
 
     def build_requirements(self):
         self.test_requires("doctest/[>=2.4 <3]")
+
+    def validate(self):
+        check_min_cppstd(self, 20)
 
     def layout(self):
         cmake_layout(self)

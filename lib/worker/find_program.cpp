@@ -63,10 +63,8 @@ std::vector<std::string> program_places(const std::string& directory)
     std::vector<std::string> places;
     for (const auto* folder : folders)
         places.push_back((fs::path(directory) / folder / program_name).lexically_normal().string());
-#ifdef COACCEL_WORKER_FOLDER
     // A program that is linked statically may be anywhere.
     places.push_back((fs::path(COACCEL_WORKER_FOLDER) / program_name).string());
-#endif
     return places;
 }
 
@@ -90,7 +88,7 @@ result<std::string> find_program(const std::optional<named_program>& named)
                           "the worker program " + named->file + " (" + named->named_by + "): " + why);
     }
     std::string message = "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one; "
-                          "looked beside this library or program, then where coaccel is installed:";
+                          "looked beside this library or program, then where coaccel was installed or built:";
     for (const auto& place : program_places(own_directory())) {
         const auto why = obstacle(place);
         if (why.empty())
