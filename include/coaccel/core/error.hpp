@@ -114,7 +114,8 @@ enum class fault {
     busy,
     /// A vendor library refused or is not there; the device goes on.
     library,
-    /// The context died with this op outstanding; the device is rebuilding or has failed.
+    /// The context died with this op outstanding, or with a buffer it names; the device is rebuilding, has been
+    /// rebuilt, or has failed. Repeating the work from its uploads on may help.
     context_lost,
     /// The device is gone for good.
     device_lost,
@@ -143,7 +144,7 @@ inline boost::system::error_condition make_error_condition(fault f) noexcept
     return {static_cast<int>(f), fault_category()};
 }
 
-/// True when the op was outstanding on a context that died.
+/// True when the op was outstanding on a context that died, or named a buffer of one.
 COACCEL_DECL bool is_context_lost(const error_code& ec) noexcept;
 
 /// True when the device behind the op will never answer again.

@@ -124,8 +124,10 @@ protected:
 template <element T>
 class download_request : public request {
 public:
-    download_request(const core_ptr&, const ref<T>& source) : collect_{.src = source, .sink = {this, &append, &room}}
+    download_request(const core_ptr&, const ref<T>& source, const exec_options& how = {})
+        : collect_{.src = source, .sink = {this, &append, &room}}
     {
+        options = how;
         bytes = source.size_bytes();
         bound_ = {.info = &info_of<collect_op<T>>(), .op = &collect_};
         ops = {&bound_, 1};

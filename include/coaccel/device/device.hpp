@@ -43,9 +43,11 @@ enum class init : std::uint8_t { none, zero };
 /// operation_aborted and leaves no trace; one that was started cannot be recalled and completes with
 /// operation_aborted once the device has left the caller's memory.
 /// Errors, of every function: errc::device_stopped and errc::device_failed when the device is; errc::context_lost when
-/// its context died with the op outstanding; errc::queue_full; errc::deadline_exceeded; errc::invalid_argument for an
-/// empty `device`.
-/// Thread safety: every function from any thread; distinct copies.
+/// its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of those that start ops:
+/// errc::queue_full; with exec_options also errc::deadline_exceeded. Waiting for pinned memory and compiling are not
+/// counted against the queue.
+/// Thread safety: const functions from any thread, on the same copy too; assigning to a copy is for one thread at a
+/// time.
 class COACCEL_DECL device {
 public:
     using executor_type = asio::any_io_executor;
@@ -199,7 +201,8 @@ public:
     /// Allocates memory and copies `data` into it.
     ///
     /// Completion signature: void(error_code, buffer<T>).
-    /// Lifetimes: `data` stays valid until completion.
+    /// Lifetimes: `data` stays valid until completion. A temporary lasts as long as the expression it is in: long
+    /// enough for `co_await`, not for a callback or a future.
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
     auto async_upload(std::span<const T> data, const exec_options& how, Token&& token = {}) const
     {
@@ -233,17 +236,31 @@ public:
     ///
     /// Completion signature: void(error_code, std::vector<T>).
     template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
-    auto async_download(ref<T> source, Token&& token = {}) const
+    auto async_download(ref<T> source, const exec_options& how, Token&& token = {}) const
     {
         return asio::async_initiate<Token, void(error_code, std::vector<T>)>(
-            detail::initiate_request<detail::download_request<T>>{core()}, token, source);
+            detail::initiate_request<detail::download_request<T>>{core()}, token, source, how);
+    }
+
+    /// \copydoc async_download
+    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
+    auto async_download(ref<T> source, Token&& token = {}) const
+    {
+        return async_download(source, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_download
+    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
+    auto async_download(const buffer<T>& source, const exec_options& how, Token&& token = {}) const
+    {
+        return async_download(source.ref(), how, static_cast<Token&&>(token));
     }
 
     /// \copydoc async_download
     template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
     auto async_download(const buffer<T>& source, Token&& token = {}) const
     {
-        return async_download(source.ref(), static_cast<Token&&>(token));
+        return async_download(source.ref(), exec_options{}, static_cast<Token&&>(token));
     }
 
     /// Copies `data` over device memory of the same length.
@@ -252,17 +269,33 @@ public:
     /// Lifetimes: `data` stays valid until completion.
     /// Errors: errc::length_mismatch.
     template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_write(ref<T> target, std::span<const std::type_identity_t<T>> data, const exec_options& how,
+                     Token&& token = {}) const
+    {
+        return async_exec(detail::write_op<T>{.dst = target, .src = data.data(), .count = data.size()}, how,
+                          static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_write
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_write(ref<T> target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
     {
-        return async_exec(detail::write_op<T>{.dst = target, .src = data.data(), .count = data.size()},
-                          static_cast<Token&&>(token));
+        return async_write(target, data, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_write
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_write(const buffer<T>& target, std::span<const std::type_identity_t<T>> data, const exec_options& how,
+                     Token&& token = {}) const
+    {
+        return async_write(target.ref(), data, how, static_cast<Token&&>(token));
     }
 
     /// \copydoc async_write
     template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_write(const buffer<T>& target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
     {
-        return async_write(target.ref(), data, static_cast<Token&&>(token));
+        return async_write(target.ref(), data, exec_options{}, static_cast<Token&&>(token));
     }
 
     /// Copies device memory over `data`, which has the same length.
@@ -271,17 +304,33 @@ public:
     /// Lifetimes: `data` stays valid until completion.
     /// Errors: errc::length_mismatch.
     template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_read(ref<T> source, std::span<std::type_identity_t<T>> data, const exec_options& how,
+                    Token&& token = {}) const
+    {
+        return async_exec(detail::read_op<T>{.src = source, .dst = data.data(), .count = data.size()}, how,
+                          static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_read
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_read(ref<T> source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const
     {
-        return async_exec(detail::read_op<T>{.src = source, .dst = data.data(), .count = data.size()},
-                          static_cast<Token&&>(token));
+        return async_read(source, data, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_read
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_read(const buffer<T>& source, std::span<std::type_identity_t<T>> data, const exec_options& how,
+                    Token&& token = {}) const
+    {
+        return async_read(source.ref(), data, how, static_cast<Token&&>(token));
     }
 
     /// \copydoc async_read
     template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_read(const buffer<T>& source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const
     {
-        return async_read(source.ref(), data, static_cast<Token&&>(token));
+        return async_read(source.ref(), data, exec_options{}, static_cast<Token&&>(token));
     }
 
     /// What the device is doing and has done. Answered in every state but for an empty `device`.

@@ -11,7 +11,8 @@
 
 namespace coaccel {
 
-/// How long the ops of one name took, from their arrival at the device to their end.
+/// How long the ops of one name took, from their arrival at the device to their end. An upload counts as the copy in
+/// it, a `seq` as its first op.
 struct op_latency {
     std::string op;
     std::uint64_t count = 0;

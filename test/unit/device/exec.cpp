@@ -7,13 +7,16 @@
 #include <boost/asio.hpp>
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <limits>
+#include <map>
 
 namespace {
 
 using namespace coaccel;
 using test::await;
 using test::make_device;
+using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("device");
 
@@ -293,6 +296,61 @@ TEST_CASE("statistics are real")
     gate.open();
     x.reset();
     CHECK(await(io, gpu.async_shutdown()));
+}
+
+struct leave_alone {
+    void operator()(native_stream, std::span<float>) const {}
+    void operator()(native_stream, std::span<float>, std::span<float>) const {}
+};
+
+TEST_CASE("latencies have one row for a name, and an upload is no allocation")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    const std::vector<float> data(16, 1.0f);
+    auto x = await(io, gpu.async_upload(data)).value();
+    auto y = await(io, gpu.async_alloc<float>(16)).value();
+    CHECK(await(io, gpu.async_write(x, data)));
+    CHECK(await(io, gpu.async_submit(inout(x), leave_alone{})));
+    CHECK(await(io, gpu.async_submit(inout(x), inout(y), leave_alone{})));
+    std::map<std::string, std::uint64_t> rows;
+    const auto stats = await(io, gpu.async_stats()).value();
+    for (const auto& l : stats.latencies) {
+        CHECK_FALSE(rows.contains(l.op));
+        rows[l.op] = l.count;
+    }
+    CHECK(rows ==
+          std::map<std::string, std::uint64_t>{{"memory.write<f32>", 2}, {"memory.allocate", 1}, {"user.submit", 2}});
+}
+
+TEST_CASE("copies take options as other ops do")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    std::vector<float> data(16, 1.0f);
+    auto x = await(io, gpu.async_upload(data)).value();
+    const exec_options late = within(-1s);
+    CHECK(await(io, gpu.async_write(x, data, late)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.async_write(x.ref(), data, late)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.async_read(x, data, late)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.async_read(x.ref(), data, late)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.async_download(x, late)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.async_download(x.ref(), late)).error() == errc::deadline_exceeded);
+    const exec_options in_time = within(1h);
+    CHECK(await(io, gpu.async_write(x, data, in_time)));
+    CHECK(await(io, gpu.async_read(x, data, in_time)));
+    CHECK(await(io, gpu.async_download(x, in_time)).value() == data);
+}
+
+TEST_CASE("managed memory is an operand as it is")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc_managed<float>(16)).value();
+    CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 2.0f})));
+    CHECK(x.span()[15] == 2.0f);
+    CHECK(await(io, gpu.async_submit(inout(x), leave_alone{})));
+    CHECK(await(io, gpu.async_exec(blas::asum<float>{.x = x, .n = x.size()})).value() == 32.0f);
 }
 
 TEST_SUITE_END();
