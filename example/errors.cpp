@@ -4,6 +4,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -39,9 +40,11 @@ asio::awaitable<float> norm_or_throw(ca::device gpu, const std::vector<float>& n
 //]
 
 //[conditions
-// Every error belongs to one class of fault; few programs need to look closer.
+// Every error but operation_aborted belongs to one class of fault; few programs need to look closer.
 std::string_view advice(const ca::error_code& ec)
 {
+    if (ec == asio::error::operation_aborted)
+        return "somebody cancelled it";
     if (ec == ca::fault::caller)
         return "mend the request";
     if (ec == ca::fault::busy)

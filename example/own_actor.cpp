@@ -69,7 +69,7 @@ private:
 // A lost context costs the state, so start afresh; for a bad request there is no need to.
 ca::directive decide(const ca::error_code& ec) noexcept
 {
-    if (ca::is_context_lost(ec) || ec == ca::errc::stale_ref)
+    if (ca::is_context_lost(ec))
         return ca::directive::restart;
     return ca::is_caller_error(ec) ? ca::directive::resume : ca::directive::escalate;
 }

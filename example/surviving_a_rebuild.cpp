@@ -26,16 +26,11 @@ asio::awaitable<ca::result<float>> sum(ca::device gpu, const std::vector<float>&
     co_return co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = x.size()});
 }
 
-bool worth_repeating(const ca::error_code& ec)
-{
-    return ca::is_context_lost(ec) || ec == ca::errc::stale_ref;
-}
-
 asio::awaitable<ca::result<float>> sum_with_retry(ca::device gpu, const std::vector<float>& numbers)
 {
     for (int attempt = 1;; ++attempt) {
         auto done = co_await sum(gpu, numbers);
-        if (done || attempt == 3 || !worth_repeating(done.error()))
+        if (done || attempt == 3 || !ca::is_context_lost(done.error()))
             co_return done;
     }
 }

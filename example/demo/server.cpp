@@ -83,10 +83,10 @@ private:
         a_.reset();
         b_.reset();
         c_.reset();
-        if (ca::is_context_lost(ec))
-            ++counts_.context_lost;
-        else if (ec == ca::errc::stale_ref)
+        if (ec == ca::errc::stale_ref)
             ++counts_.stale_ref;
+        else if (ca::is_context_lost(ec))
+            ++counts_.context_lost;
         else {
             ++counts_.other_errors;
             return answer::refused;

@@ -31,7 +31,7 @@ const char* text(errc e) noexcept
     case errc::no_reply: return "the request was dropped without a reply";
     case errc::actor_failed: return "the actor failed while it held the message";
     case errc::device_stopped: return "the device is stopped";
-    case errc::device_failed: return "the device has failed and its restart budget is spent";
+    case errc::device_failed: return "the device has failed for good; its status says why";
     case errc::backend_unavailable: return "the backend is not available here";
     case errc::start_failed: return "the backend refused to start";
     case errc::context_lost: return "the context was lost";
@@ -68,7 +68,6 @@ fault class_of(errc e) noexcept
     case errc::leading_dimension:
     case errc::out_of_bounds:
     case errc::wrong_device:
-    case errc::stale_ref:
     case errc::released_ref:
     case errc::wrong_dtype:
     case errc::overlap:
@@ -92,6 +91,7 @@ fault class_of(errc e) noexcept
     case errc::actor_failed:
     case errc::device_stopped: return fault::stopped;
     case errc::context_lost:
+    case errc::stale_ref:
     case errc::worker_exited:
     case errc::worker_killed:
     case errc::worker_hung:

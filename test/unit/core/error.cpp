@@ -21,7 +21,7 @@ constexpr row rows[] = {
     {errc::leading_dimension, fault::caller},
     {errc::out_of_bounds, fault::caller},
     {errc::wrong_device, fault::caller},
-    {errc::stale_ref, fault::caller},
+    {errc::stale_ref, fault::context_lost},
     {errc::released_ref, fault::caller},
     {errc::wrong_dtype, fault::caller},
     {errc::overlap, fault::caller},
