@@ -26,7 +26,7 @@ namespace coaccel::cuda {
 
 /// An NVIDIA GPU through its driver: a context of its own, non-blocking streams, pooled events and memory.
 ///
-/// Once the context is known to be dead, no call of the driver is made for it again.
+/// Once the context is known to be dead, no call of the driver is made for it again, but for those under way.
 class backend {
 public:
     static constexpr std::string_view name = "cuda";

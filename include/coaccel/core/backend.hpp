@@ -32,7 +32,7 @@ enum class memory_kind : std::uint8_t {
 
 /// Memory of a device as its backend sees it, in bytes.
 struct memory_info {
-    /// In buffers.
+    /// In buffers, and in what libraries were given to work with.
     std::uint64_t used = 0;
     std::uint64_t free = 0;
     std::uint64_t total = 0;

@@ -56,7 +56,7 @@ enum class errc {
     actor_failed,
     /// The device is shutting down or has been shut down.
     device_stopped,
-    /// The device's restart budget is spent; it will not come back.
+    /// The device will not come back: its restart budget is spent, or its fault cannot be mended in this process.
     device_failed,
     /// This build, or this machine, does not have the requested backend.
     backend_unavailable,

@@ -17,7 +17,7 @@ enum class blas_mode : std::uint8_t {
 
 /// How an NVIDIA GPU is used.
 struct cuda_options {
-    /// The most bytes of buffers; 0: what the GPU has.
+    /// The most bytes of buffers and of the workspace of cuBLAS; 0: what the GPU has.
     std::uint64_t memory_limit = 0;
     /// How many unused bytes the pool behind the buffers keeps when the GPU is idle; the rest goes back to the
     /// driver.

@@ -186,7 +186,8 @@ public:
             detail::initiate_request<detail::pinned_request<T>>{core()}, token, count);
     }
 
-    /// Compiles CUDA C++ source for this device, away from the executor, or finds it in the cache on disk.
+    /// Compiles CUDA C++ source for this device, or finds it in the cache on disk; away from the executor, but for
+    /// host_mode::in_turn, which has no threads.
     ///
     /// Completion signature: void(error_code, jit::kernel).
     /// Errors: errc::compile_failed, whose message is the compiler's log; errc::library_missing without NVRTC.
