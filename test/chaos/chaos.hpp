@@ -126,6 +126,8 @@ public:
 
     /// How contexts ended, where it is known: words of the form "what=count ".
     virtual void print_ends() const {}
+    /// Whether each kind was found out for what it is.
+    virtual bool saw_all_ends() const { return true; }
 
     /// What is left when every device is gone.
     virtual std::uint64_t left() { return 0; }

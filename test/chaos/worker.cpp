@@ -165,6 +165,11 @@ struct ends {
             std::printf("%s=%llu ", kinds[i].first, static_cast<unsigned long long>(counts[i].load()));
     }
 
+    static bool all()
+    {
+        return std::ranges::all_of(counts, [](const auto& n) { return n > 0; });
+    }
+
     static inline std::array<std::atomic<std::uint64_t>, kinds.size()> counts{};
 };
 
@@ -238,6 +243,7 @@ public:
     std::uint64_t faults() const noexcept override { return faults_; }
 
     void print_ends() const override { ends::print(); }
+    bool saw_all_ends() const override { return ends::all(); }
 
     std::uint64_t left() override
     {
