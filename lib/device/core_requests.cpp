@@ -75,8 +75,10 @@ void device_core::on_exec(request& r)
         return complete(r, errc::device_failed);
     const auto open = [this] { return context_ && context_->accepting() && life_.open(); };
     // Those that came in the same turn have not been started yet, though there may be room for them.
-    if (admission_.would_refuse(r) && open())
+    if (admission_.would_refuse(r) && open()) {
+        expire();
         launch();
+    }
     if (auto ec = admission_.offer(r, open(), now_))
         complete(r, ec);
 }
