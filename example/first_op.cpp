@@ -6,8 +6,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_future.hpp>
 
-#include <exception>
 #include <iostream>
 #include <vector>
 
@@ -33,9 +33,9 @@ asio::awaitable<ca::result<std::vector<float>>> multiply()
 int main()
 {
     asio::io_context io;
-    ca::result<std::vector<float>> product;
-    asio::co_spawn(io, multiply(), [&](std::exception_ptr, ca::result<std::vector<float>> r) { product = r; });
+    auto running = asio::co_spawn(io, multiply(), asio::use_future);
     io.run();
+    const auto product = running.get();
 
     if (!product) {
         std::cerr << product.error().message() << '\n';

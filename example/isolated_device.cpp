@@ -5,9 +5,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <csignal>
-#include <exception>
 #include <iostream>
 #include <vector>
 
@@ -47,9 +47,9 @@ asio::awaitable<ca::result<float>> run()
 int main()
 {
     asio::io_context io;
-    ca::result<float> sum;
-    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<float> r) { sum = r; });
+    auto running = asio::co_spawn(io, run(), asio::use_future);
     io.run();
+    const auto sum = running.get();
     if (!sum) {
         std::cerr << sum.error().message() << '\n';
         return 1;

@@ -6,10 +6,10 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -117,9 +117,9 @@ int main()
 {
     ca::fault_injector injector; // before the io_context: it must outlive the device
     asio::io_context io;
-    ca::result<bool> right;
-    asio::co_spawn(io, run(injector), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
+    auto running = asio::co_spawn(io, run(injector), asio::use_future);
     io.run();
+    const auto right = running.get();
 
     if (!right)
         std::cerr << right.error().message() << '\n';

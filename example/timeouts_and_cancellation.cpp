@@ -12,9 +12,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <chrono>
-#include <exception>
 #include <iostream>
 #include <string_view>
 
@@ -115,9 +115,9 @@ asio::awaitable<ca::result<bool>> run()
 int main()
 {
     asio::io_context io;
-    ca::result<bool> right;
-    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<bool> r) { right = r; });
+    auto running = asio::co_spawn(io, run(), asio::use_future);
     io.run();
+    const auto right = running.get();
 
     if (!right)
         std::cerr << right.error().message() << '\n';

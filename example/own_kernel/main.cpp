@@ -7,10 +7,10 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <iostream>
 #include <numeric>
 #include <stdexcept>
@@ -72,9 +72,9 @@ asio::awaitable<ca::result<void>> run()
 int main()
 {
     asio::io_context io;
-    ca::result<void> outcome;
-    asio::co_spawn(io, run(), [&](std::exception_ptr, ca::result<void> r) { outcome = r; });
+    auto running = asio::co_spawn(io, run(), asio::use_future);
     io.run();
+    const auto outcome = running.get();
     if (!outcome)
         std::cerr << outcome.error().message() << '\n';
     return outcome ? 0 : 1;
