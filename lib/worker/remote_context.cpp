@@ -112,7 +112,7 @@ error_code remote_context::refusal(const request& r) const noexcept
 {
     if (r.ops.size() > most_ops || r.options.priority > priority::high)
         return errc::invalid_argument;
-    const bool allocates = std::ranges::any_of(r.ops, [this](const bound_op& o) { return is_allocation(o); });
+    const bool allocates = std::ranges::any_of(r.ops, [](const bound_op& o) { return is_allocation(o); });
     for (const bound_op& o : r.ops) {
         if (o.info->id == detail::user_op_id)
             return errc::not_isolatable;

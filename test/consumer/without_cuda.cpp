@@ -30,7 +30,6 @@ asio::awaitable<ca::result<answer>> add_up(asio::any_io_executor executor, ca::d
     ca::device_options options;
     options.kind = kind;
     options.isolation = where;
-    options.worker.program = WORKER_PROGRAM;
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(executor, options));
     BOOST_OUTCOME_CO_TRY(auto stats, co_await gpu.async_stats());
     BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers));
