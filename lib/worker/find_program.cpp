@@ -61,10 +61,16 @@ std::vector<std::string> program_places(const std::string& directory)
         ".",      "../libexec/coaccel", "../bin",      "../lib/coaccel", "../../libexec/coaccel", "../../bin",
         "../lib", "../../lib",          "../../../lib"};
     std::vector<std::string> places;
+#ifdef COACCEL_WORKER_BUILD_FOLDER
+    // Before any that another build may have left.
+    places.push_back((fs::path(COACCEL_WORKER_BUILD_FOLDER) / program_name).string());
+#endif
     for (const auto* folder : folders)
         places.push_back((fs::path(directory) / folder / program_name).lexically_normal().string());
+#ifdef COACCEL_WORKER_FOLDER
     // A program that is linked statically may be anywhere.
     places.push_back((fs::path(COACCEL_WORKER_FOLDER) / program_name).string());
+#endif
     return places;
 }
 
@@ -87,8 +93,10 @@ result<std::string> find_program(const std::optional<named_program>& named)
         return note_error(errc::worker_missing,
                           "the worker program " + named->file + " (" + named->named_by + "): " + why);
     }
-    std::string message = "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one; "
-                          "looked beside this library or program, then where coaccel was installed or built:";
+    std::string message =
+        "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one; "
+        "looked where coaccel was built, if it was not to be installed, beside this library or program, then where it "
+        "was to be installed:";
     for (const auto& place : program_places(own_directory())) {
         const auto why = obstacle(place);
         if (why.empty())
