@@ -93,10 +93,8 @@ result<std::string> find_program(const std::optional<named_program>& named)
         return note_error(errc::worker_missing,
                           "the worker program " + named->file + " (" + named->named_by + "): " + why);
     }
-    std::string message =
-        "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one; "
-        "looked where coaccel was built, if it was not to be installed, beside this library or program, then where it "
-        "was to be installed:";
+    std::string message = "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one, nor "
+                          "is there one in any of the usual places:";
     for (const auto& place : program_places(own_directory())) {
         const auto why = obstacle(place);
         if (why.empty())
