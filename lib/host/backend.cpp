@@ -105,12 +105,7 @@ result<void*> backend::allocate(stream&, std::size_t bytes, memory_kind)
         return errc::context_lost;
     if (options_.injector->out_of_memory(memory_.info().used + bytes))
         return errc::out_of_memory;
-    auto memory = memory_.allocate(bytes);
-    if (!memory) {
-        memory_.trim();
-        memory = memory_.allocate(bytes);
-    }
-    return memory;
+    return memory_.allocate(bytes);
 }
 
 void backend::release(stream& s, void* memory, std::size_t, memory_kind) noexcept

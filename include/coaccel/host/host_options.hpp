@@ -21,7 +21,7 @@ struct host_options {
     host_mode mode = host_mode::pool;
     /// Threads of the pool; 0: as many as the machine has cores.
     int threads = 0;
-    /// The most bytes of buffers; 0: the memory of the machine.
+    /// The most bytes of buffers; 0: the memory of the machine, or what a control group allows.
     std::uint64_t memory_limit = 0;
     /// The most bytes of pinned buffers; 0: no limit of its own.
     std::uint64_t pinned_limit = 0;

@@ -1,12 +1,17 @@
 #include "host/memory_pool.hpp"
 
+#include "core/machine_limits.hpp"
+
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <set>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -16,6 +21,16 @@ using host::memory_pool;
 
 constexpr std::size_t granule = 256;
 constexpr auto huge = std::numeric_limits<std::size_t>::max();
+
+std::uint64_t resident_bytes()
+{
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t size = 0;
+    std::uint64_t resident = 0;
+    statm >> size >> resident;
+    REQUIRE(resident > 0);
+    return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
+}
 
 } // namespace
 
@@ -48,7 +63,7 @@ TEST_CASE("a limit of zero is the memory of the machine")
     CHECK(pool.allocate(1000));
 }
 
-TEST_CASE("released memory is used again, for its own size only")
+TEST_CASE("released memory is used again, for its own size class only")
 {
     memory_pool pool(64 * granule);
     void* a = pool.allocate(2 * granule).value();
@@ -60,7 +75,7 @@ TEST_CASE("released memory is used again, for its own size only")
     CHECK(pool.info().used == 3 * granule);
 }
 
-TEST_CASE("the limit counts what is used and what is kept, until it is trimmed")
+TEST_CASE("the limit counts what is used; what is kept is not in the way")
 {
     memory_pool pool(4 * granule);
     void* a = pool.allocate(3 * granule).value();
@@ -70,13 +85,75 @@ TEST_CASE("the limit counts what is used and what is kept, until it is trimmed")
     CHECK(pool.info().free == 0);
     pool.release(a);
     CHECK(pool.info().free == 3 * granule);
+    CHECK(pool.info().reserved == 4 * granule);
     // It is kept as three in one, and of no use as two.
-    CHECK(pool.allocate(2 * granule).error() == errc::out_of_memory);
-    pool.trim();
     CHECK(pool.allocate(2 * granule));
     CHECK(pool.info().used == 3 * granule);
+    CHECK(pool.info().reserved == 3 * granule);
     CHECK(pool.allocate(granule));
     CHECK(pool.allocate(1).error() == errc::out_of_memory);
+    CHECK(pool.info().high_water == 4 * granule);
+}
+
+TEST_CASE("what is reserved is what is used and what is kept, until it is trimmed")
+{
+    memory_pool pool(std::uint64_t(1) << 30);
+    void* small = pool.allocate(10 * granule).value();
+    void* large = pool.allocate(1 << 20).value();
+    CHECK(pool.info().reserved == 10 * granule + (1 << 20));
+    pool.release(small);
+    pool.release(large);
+    CHECK(pool.info().used == 0);
+    CHECK(pool.info().reserved == 10 * granule + (1 << 20));
+    pool.trim();
+    CHECK(pool.info().reserved == 0);
+}
+
+TEST_CASE("as much is kept as was in use lately, and no more")
+{
+    constexpr std::size_t mib = 1 << 20;
+    memory_pool pool(0);
+    const auto cap = std::min<std::uint64_t>(coaccel::detail::usable_memory() / 16, 256 * mib);
+    const auto burst = [&](std::size_t blocks) {
+        std::vector<void*> all;
+        for (std::size_t i = 0; i < blocks; ++i)
+            all.push_back(pool.allocate(mib).value());
+        for (void* memory : all)
+            pool.release(memory);
+    };
+    // Untouched, so that it costs nothing but addresses.
+    burst(48);
+    CHECK(pool.info().reserved == std::min<std::uint64_t>(48 * mib, cap / mib * mib));
+    burst(600);
+    CHECK(pool.info().reserved <= cap);
+    // The recent past is some hundreds of allocations long.
+    for (int i = 0; i < 1000; ++i)
+        burst(1);
+    CHECK(pool.info().reserved <= 16 * mib);
+    CHECK(pool.info().used == 0);
+}
+
+TEST_CASE("a block is at most an eighth larger than what was asked for")
+{
+    using host::size_class;
+    std::size_t last = 0;
+    for (std::size_t bytes = 1; bytes < size_class::largest; bytes += 1 + bytes / 37) {
+        CAPTURE(bytes);
+        const auto c = size_class::of(bytes);
+        const std::size_t needed = (bytes + granule - 1) / granule * granule;
+        CHECK(c.bytes >= needed);
+        CHECK(c.bytes - needed <= needed / 8);
+        CHECK(c.bytes % granule == 0);
+        CHECK(c.index >= last);
+        CHECK(c.index < size_class::count);
+        // The largest of its class, so that blocks of a class can take each other's place.
+        CHECK(size_class::of(c.bytes).index == c.index);
+        CHECK(size_class::of(c.bytes).bytes == c.bytes);
+        if (c.bytes < size_class::largest)
+            CHECK(size_class::of(c.bytes + 1).index == c.index + 1);
+        last = c.index;
+    }
+    CHECK(size_class::of(size_class::largest).index == size_class::count - 1);
 }
 
 TEST_CASE("a failed allocation changes nothing")
@@ -125,6 +202,26 @@ TEST_CASE("any number of blocks of one size can be kept")
             pool.release(memory);
         CHECK(pool.info().used == 0);
     }
+}
+
+TEST_CASE("buffers of many sizes, one at a time, leave little memory behind")
+{
+    constexpr std::uint64_t mib = 1 << 20;
+    constexpr std::uint64_t little = 64 * mib;
+    memory_pool pool(0);
+    const std::uint64_t before = resident_bytes();
+    for (std::size_t i = 0; i < 1500; ++i) {
+        const std::size_t bytes = mib - 384 * 1024 + i * 509;
+        void* memory = pool.allocate(bytes).value();
+        std::memset(memory, 1, bytes);
+        CHECK(pool.info().reserved >= bytes);
+        pool.release(memory);
+        if (pool.info().reserved > little)
+            break;
+    }
+    CHECK(pool.info().used == 0);
+    CHECK(pool.info().reserved <= little);
+    CHECK(resident_bytes() < before + 2 * little);
 }
 
 TEST_CASE("from many threads the account stays right")
