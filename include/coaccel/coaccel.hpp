@@ -7,6 +7,7 @@
 #include <coaccel/actor/supervisor.hpp>
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/core/as_result.hpp>
+#include <coaccel/core/log.hpp>
 #include <coaccel/cuda/libraries.hpp>
 #include <coaccel/device/device.hpp>
 #include <coaccel/device/system_info.hpp>

@@ -1,0 +1,336 @@
+#include "core/log_queue.hpp"
+
+#include <coaccel/core/log.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <poll.h>
+#include <pthread.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace coaccel {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// How long the thread waits for another message before it ends.
+constexpr auto linger = std::chrono::milliseconds(100);
+constexpr auto exit_patience = std::chrono::milliseconds(500);
+// How often a write that waits for room finds out that nobody wants it any more.
+constexpr int poll_milliseconds = 50;
+// A pipe that poll() calls writable takes so much without blocking.
+constexpr std::size_t largest_write = 4096;
+
+std::atomic<log_level> threshold{log_level::warning};
+
+const char* name_of(log_level level) noexcept
+{
+    switch (level) {
+    case log_level::debug: return "debug";
+    case log_level::info: return "info";
+    case log_level::warning: return "warning";
+    case log_level::error: return "error";
+    case log_level::off: break;
+    }
+    return "log";
+}
+
+/// Signals are for the threads of the program, except those that a thread causes itself and those of profilers.
+class signals_blocked {
+public:
+    signals_blocked() noexcept
+    {
+        sigset_t most;
+        sigfillset(&most);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
+            sigdelset(&most, own);
+        ::pthread_sigmask(SIG_SETMASK, &most, &before_);
+    }
+    signals_blocked(const signals_blocked&) = delete;
+    signals_blocked& operator=(const signals_blocked&) = delete;
+    ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_;
+};
+
+/// The queue, the sink, and the thread that takes from the one to the other. The thread exists only while there is
+/// something to deliver and a little longer.
+class logger {
+public:
+    static logger& instance() noexcept;
+
+    void set(log_level least, log_sink sink);
+    void add(log_level level, std::string_view message, void (*receiver)(std::string_view)) noexcept;
+    bool flush(nanoseconds timeout) noexcept;
+
+private:
+    using sink_ptr = std::shared_ptr<const log_sink>;
+    using clock = std::chrono::steady_clock;
+
+    static void before_fork() noexcept;
+    static void after_fork() noexcept;
+    static void in_child() noexcept;
+    static void at_exit() noexcept;
+
+    void start() noexcept;
+    void run() noexcept;
+    void deliver(const detail::log_message& m, const log_sink* sink, std::uint64_t epoch) noexcept;
+    void write_error(const detail::log_message& m, std::uint64_t epoch) noexcept;
+    bool on_own_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
+    void close() noexcept;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::condition_variable idle_;
+    detail::log_queue queue_;
+    // Null: the standard error.
+    sink_ptr sink_;
+    // The sink whose call is under way.
+    const log_sink* called_ = nullptr;
+    // Changes with the sink, and at the end of the program.
+    std::atomic<std::uint64_t> epoch_{0};
+    std::uint64_t added_ = 0;
+    std::uint64_t handled_ = 0;
+    int flushing_ = 0;
+    bool running_ = false;
+    bool closed_ = false;
+    std::thread thread_;
+};
+
+std::atomic<logger*> current{nullptr};
+// In a forked child, that of its parent: it is not a leak.
+std::atomic<logger*> of_parent{nullptr};
+
+// Never destroyed: devices may log until the very end of the program.
+logger& logger::instance() noexcept
+{
+    [[maybe_unused]] static const bool once = [] {
+        current.store(new logger, std::memory_order_release);
+        (void)::pthread_atfork(&logger::before_fork, &logger::after_fork, &logger::in_child);
+        (void)std::atexit([] { logger::at_exit(); });
+        return true;
+    }();
+    return *current.load(std::memory_order_acquire);
+}
+
+void logger::before_fork() noexcept
+{
+    instance().mutex_.lock();
+}
+
+void logger::after_fork() noexcept
+{
+    instance().mutex_.unlock();
+}
+
+// The thread, and what waits for it, are the parent's; what is in the queue is delivered there. The old one stays: the
+// sink itself may have forked, and its thread goes on in it.
+void logger::in_child() noexcept
+{
+    logger& old = instance();
+    auto* const fresh = new logger;
+    fresh->sink_ = old.sink_;
+    fresh->closed_ = old.closed_;
+    current.store(fresh, std::memory_order_release);
+    of_parent.store(&old, std::memory_order_relaxed);
+    old.mutex_.unlock();
+}
+
+void logger::at_exit() noexcept
+{
+    instance().close();
+}
+
+void logger::close() noexcept
+{
+    (void)flush(exit_patience);
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    if (on_own_thread())
+        return;
+    epoch_.fetch_add(1, std::memory_order_relaxed);
+    changed_.notify_all();
+    // A sink that blocks is left behind; a write to the standard error notices.
+    if (idle_.wait_for(lock, std::chrono::milliseconds(4 * poll_milliseconds), [this] { return !running_; }) &&
+        thread_.joinable())
+        thread_.join();
+}
+
+void logger::set(log_level least, log_sink sink)
+{
+    auto next = sink ? std::make_shared<const log_sink>(std::move(sink)) : sink_ptr();
+    // Destroyed outside of the lock, because it is the user's.
+    sink_ptr former;
+    std::unique_lock lock(mutex_);
+    threshold.store(least, std::memory_order_relaxed);
+    epoch_.fetch_add(1, std::memory_order_relaxed);
+    former = std::exchange(sink_, std::move(next));
+    if (former && !on_own_thread())
+        idle_.wait(lock, [&] { return called_ != former.get(); });
+    lock.unlock();
+}
+
+void logger::add(log_level level, std::string_view message, void (*receiver)(std::string_view)) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    if (closed_)
+        return;
+    try {
+        queue_.push(level, message, receiver);
+    } catch (const std::exception&) {
+        queue_.drop();
+    }
+    ++added_;
+    if (running_)
+        changed_.notify_one();
+    else
+        start();
+}
+
+/// Under the mutex. Without a thread the messages wait for the next one that is logged.
+void logger::start() noexcept
+try {
+    // Of the last thread nothing is left but its end.
+    if (thread_.joinable())
+        thread_.join();
+    const signals_blocked inherited;
+    thread_ = std::thread([this] { run(); });
+    running_ = true;
+} catch (const std::exception&) {
+    running_ = false;
+}
+
+bool logger::flush(nanoseconds timeout) noexcept
+{
+    std::unique_lock lock(mutex_);
+    if (on_own_thread())
+        return false;
+    if (!running_ && !queue_.empty() && !closed_)
+        start();
+    const auto wanted = added_;
+    ++flushing_;
+    changed_.notify_all();
+    const bool done = idle_.wait_for(lock, std::min<nanoseconds>(timeout, std::chrono::hours(24)),
+                                     [&] { return !running_ || (handled_ >= wanted && !queue_.empty()); });
+    --flushing_;
+    if (!running_ && thread_.joinable())
+        thread_.join();
+    return done && (queue_.empty() || handled_ >= wanted);
+}
+
+void logger::run() noexcept
+{
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        // Messages that were dropped are handled too, once those before them are.
+        if (queue_.empty())
+            handled_ = added_;
+        const bool ends = closed_ || flushing_ > 0;
+        if (queue_.empty() && !ends)
+            changed_.wait_for(lock, linger, [this] { return closed_ || flushing_ > 0 || !queue_.empty(); });
+        if (closed_ || queue_.empty()) {
+            running_ = false;
+            idle_.notify_all();
+            return;
+        }
+        std::optional<detail::log_message> next;
+        try {
+            next = queue_.pop();
+        } catch (const std::exception&) {
+            continue;
+        }
+        sink_ptr sink = sink_;
+        const auto epoch = epoch_.load(std::memory_order_relaxed);
+        called_ = next->receiver ? nullptr : sink.get();
+        lock.unlock();
+        deliver(*next, sink.get(), epoch);
+        // Before the lock, because this may destroy it.
+        sink.reset();
+        lock.lock();
+        called_ = nullptr;
+        ++handled_;
+        idle_.notify_all();
+    }
+}
+
+void logger::deliver(const detail::log_message& m, const log_sink* sink, std::uint64_t epoch) noexcept
+try {
+    if (m.receiver)
+        return m.receiver(m.text);
+    if (m.level < threshold.load(std::memory_order_relaxed))
+        return;
+    if (sink)
+        return (*sink)(m.level, m.text);
+    write_error(m, epoch);
+} catch (...) {
+    // A message less, whatever the user's function throws.
+}
+
+/// Not through stdio: a write that blocks would hold its lock.
+void logger::write_error(const detail::log_message& m, std::uint64_t epoch) noexcept
+{
+    std::string line;
+    line.append("coaccel: ").append(name_of(m.level)).append(": ").append(m.text).append("\n");
+    for (std::string_view left = line; !left.empty();) {
+        pollfd room{STDERR_FILENO, POLLOUT, 0};
+        const int ready = ::poll(&room, 1, poll_milliseconds);
+        if (ready == 0 || (ready < 0 && errno == EINTR)) {
+            if (epoch_.load(std::memory_order_relaxed) != epoch)
+                return;
+            continue;
+        }
+        if (ready < 0 || (room.revents & POLLOUT) == 0)
+            return;
+        const auto n = ::write(STDERR_FILENO, left.data(), std::min(left.size(), largest_write));
+        if (n >= 0)
+            left.remove_prefix(static_cast<std::size_t>(n));
+        else if (errno != EINTR && errno != EAGAIN)
+            return;
+    }
+}
+
+} // namespace
+
+void set_log_sink(log_level least, log_sink sink)
+{
+    logger::instance().set(least, std::move(sink));
+}
+
+bool flush_log(nanoseconds timeout) noexcept
+{
+    return logger::instance().flush(timeout);
+}
+
+namespace detail {
+
+bool log_enabled(log_level level) noexcept
+{
+    return level != log_level::off && level >= threshold.load(std::memory_order_relaxed);
+}
+
+void log(log_level level, std::string_view message) noexcept
+{
+    if (log_enabled(level))
+        logger::instance().add(level, message, nullptr);
+}
+
+void log_to(void (*receiver)(std::string_view), std::string_view message) noexcept
+{
+    logger::instance().add(log_level::off, message, receiver);
+}
+
+} // namespace detail
+
+} // namespace coaccel

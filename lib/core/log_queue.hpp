@@ -1,0 +1,48 @@
+#ifndef COACCEL_CORE_LOG_QUEUE_HPP
+#define COACCEL_CORE_LOG_QUEUE_HPP
+
+#include <coaccel/core/log.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace coaccel::detail {
+
+struct log_message {
+    log_level level{};
+    std::string text;
+    /// Null: the sink.
+    void (*receiver)(std::string_view message) = nullptr;
+};
+
+/// Messages that wait to be delivered, bounded by count and bytes. What it has no room for is counted, and the count is
+/// a message in the place of those that are missing.
+class COACCEL_DECL log_queue {
+public:
+    static constexpr std::size_t most_messages = 1024;
+    static constexpr std::size_t most_bytes = std::size_t(256) << 10;
+    /// A longer text is cut.
+    static constexpr std::size_t longest_text = std::size_t(16) << 10;
+
+    /// Of a message with this text.
+    bool has_room(std::string_view text) const noexcept;
+    void push(log_level level, std::string_view text, void (*receiver)(std::string_view) = nullptr);
+    /// Counts one that is not delivered.
+    void drop() noexcept { ++dropped_; }
+
+    std::optional<log_message> pop();
+    bool empty() const noexcept { return messages_.empty() && dropped_ == 0; }
+
+private:
+    log_message take_dropped();
+
+    std::deque<log_message> messages_;
+    std::size_t bytes_ = 0;
+    std::uint64_t dropped_ = 0;
+};
+
+} // namespace coaccel::detail
+
+#endif
