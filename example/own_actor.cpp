@@ -43,7 +43,7 @@ public:
     {
         const auto total = co_await step(message.value);
         if (!total)
-            co_return total.error(); // the message goes unanswered: its sender gets errc::no_reply
+            co_return total.error(); // the message goes unanswered: its sender gets errc::actor_failed
         message.total.send(total.value());
         co_return ca::error_code();
     }
@@ -108,7 +108,7 @@ asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
     std::cout << first << ", " << second << ", " << (unanswered ? "answered" : unanswered.error().message()) << ", "
               << fresh << '\n';
     co_return first == 1 && second == 3 && unanswered.has_error() &&
-        unanswered.error() == ca::errc::no_reply&& fresh == 8;
+        unanswered.error() == ca::errc::actor_failed&& fresh == 8;
 }
 
 } // namespace

@@ -77,8 +77,10 @@ supervision_step supervision::child_stopped(std::size_t child, time_point now)
         std::iota(all.begin(), all.end(), std::size_t{0});
         stop_next(all, step);
     } else {
-        if (!returns)
+        if (!returns) {
             std::erase(c.members, child);
+            step.retire.push_back(child);
+        }
         if (c.active && !c.due)
             advance(c, now, step);
     }

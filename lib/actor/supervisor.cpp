@@ -46,7 +46,7 @@ supervisor::supervisor(std::shared_ptr<detail::supervisor_state> state) noexcept
 
 supervisor::~supervisor()
 {
-    state_->request_stop({});
+    state_->abandon();
 }
 
 void supervisor::add(std::shared_ptr<child> c)
@@ -72,6 +72,11 @@ void supervisor::resume()
 void supervisor::stop()
 {
     state_->request_stop({});
+}
+
+void supervisor::retire(error_code reason)
+{
+    state_->retire_below(reason);
 }
 
 } // namespace coaccel

@@ -45,7 +45,7 @@ void supervisor_state::run(pending& op)
         op.ec = errc::already_waiting;
         return orphan ? op.destroy() : op.post();
     }
-    running_ = true;
+    running_ = used_ = true;
     runs_.add(op);
     enqueue([](supervisor_state& s) { s.begin(nullptr); });
 }
@@ -88,7 +88,7 @@ void supervisor_state::start_below(child_listener listener)
         if (shut_down_)
             return;
         if (!running_) {
-            running_ = true;
+            running_ = used_ = true;
             enqueue([l = std::move(listener)](supervisor_state& s) mutable { s.begin(std::move(l)); });
             return;
         }
@@ -115,6 +115,25 @@ void supervisor_state::request_stop(error_code reason)
         enqueue([reason](supervisor_state& s) { s.end_all(reason); });
 }
 
+void supervisor_state::retire_below(error_code reason)
+{
+    std::lock_guard lock(mutex_);
+    if (!shut_down_)
+        enqueue([reason](supervisor_state& s) {
+            if (!s.machine_)
+                s.retire_all(reason);
+        });
+}
+
+void supervisor_state::abandon()
+{
+    request_stop({});
+    // One that runs retires its children when they have stopped.
+    std::lock_guard lock(mutex_);
+    if (!shut_down_ && !used_)
+        enqueue([](supervisor_state& s) { s.retire_all({}); });
+}
+
 void supervisor_state::shutdown(pending_list& out) noexcept
 {
     std::lock_guard lock(mutex_);
@@ -128,6 +147,7 @@ void supervisor_state::begin(child_listener parent)
     parent_ = std::move(parent);
     outcome_ = {};
     incarnations_.resize(children_.size());
+    failures_.assign(children_.size(), {});
     machine_.emplace(policy_, children_.size());
     timer_.emplace(executor_);
     apply(machine_->start());
@@ -139,6 +159,7 @@ void supervisor_state::on_event(std::size_t index, std::uint64_t incarnation, ch
         return;
     if (event == child_event::stopped)
         return apply(machine_->child_stopped(index, clock::now()));
+    failures_[index] = ec;
     const double random = static_cast<double>(chance_() - chance_.min()) /
                           (static_cast<double>(chance_.max()) - static_cast<double>(chance_.min()) + 1.0);
     apply(machine_->child_failed(index, ec, clock::now(), random));
@@ -159,8 +180,12 @@ void supervisor_state::apply(const supervision_step& step)
         children_[index]->stop();
     for (const std::size_t index : step.start)
         start_child(index);
-    for (const std::size_t index : step.resume)
+    for (const std::size_t index : step.resume) {
+        failures_[index] = {};
         children_[index]->resume();
+    }
+    for (const std::size_t index : step.retire)
+        children_[index]->retire(failures_[index]);
     if (step.finished)
         return finish();
     arm_timer();
@@ -172,6 +197,7 @@ void supervisor_state::apply(const supervision_step& step)
 
 void supervisor_state::start_child(std::size_t index)
 {
+    failures_[index] = {};
     const std::uint64_t incarnation = ++incarnations_[index];
     // Weak: a child may keep its listener, and the supervisor keeps the child.
     children_[index]->start([weak = weak_from_this(), index, incarnation](child_event event, error_code ec) {
@@ -181,6 +207,13 @@ void supervisor_state::start_child(std::size_t index)
                 self->enqueue([=](supervisor_state& s) { s.on_event(index, incarnation, event, ec); });
         }
     });
+}
+
+void supervisor_state::retire_all(error_code reason)
+{
+    failures_.resize(children_.size());
+    for (std::size_t index = 0; index < children_.size(); ++index)
+        children_[index]->retire(failures_[index] ? failures_[index] : reason);
 }
 
 void supervisor_state::arm_timer()
@@ -198,6 +231,9 @@ void supervisor_state::finish()
     machine_.reset();
     timer_.reset();
     auto parent = std::exchange(parent_, nullptr);
+    // Before anyone is told of the end. Below a supervisor that one may start all of it again.
+    if (!parent)
+        retire_all(outcome_);
     pending_list ended;
     pending_list stopped;
     {

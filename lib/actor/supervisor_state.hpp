@@ -38,6 +38,10 @@ public:
     void start_below(child_listener listener);
     void resume_below();
     void request_stop(error_code reason);
+    void retire_below(error_code reason);
+
+    /// The owner is gone.
+    void abandon();
 
     void shutdown(pending_list& out) noexcept override;
 
@@ -51,6 +55,7 @@ private:
     void end_all(error_code reason);
     void apply(const supervision_step& step);
     void start_child(std::size_t index);
+    void retire_all(error_code reason);
     void arm_timer();
     void finish();
 
@@ -59,6 +64,8 @@ private:
     const restart_policy policy_;
     std::vector<std::shared_ptr<child>> children_;
     std::vector<std::uint64_t> incarnations_;
+    // What each failed with, unless it was resumed or started again since.
+    std::vector<error_code> failures_;
     std::optional<supervision> machine_;
     child_listener parent_;
     error_code outcome_;
@@ -70,6 +77,7 @@ private:
     // Always armed while running: its pending wait is what keeps the state alive, and dies with the context.
     std::optional<asio::steady_timer> timer_;
     bool running_ = false;
+    bool used_ = false;
     bool shut_down_ = false;
 };
 

@@ -55,6 +55,7 @@ const char* text(errc e) noexcept
     case errc::worker_corrupted: return "the worker process wrote nonsense to the shared memory";
     case errc::plugin_missing: return "the plug-in cannot be loaded";
     case errc::function_missing: return "no plug-in has a function of this name";
+    case errc::actor_stopped: return "the actor has stopped";
     }
     return "unknown coaccel error";
 }
@@ -89,6 +90,7 @@ fault class_of(errc e) noexcept
     case errc::closed:
     case errc::no_reply:
     case errc::actor_failed:
+    case errc::actor_stopped:
     case errc::device_stopped: return fault::stopped;
     case errc::context_lost:
     case errc::stale_ref:

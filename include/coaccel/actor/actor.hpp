@@ -25,10 +25,14 @@ concept behaviour_factory = std::copy_constructible<F> && std::invocable<F&> &&
 /// A behaviour behind a mailbox, serialised by a strand of the user's executor; run by a supervisor.
 ///
 /// The mailbox, and with it the address `ref()`, survives restarts: each start asks the factory for a fresh behaviour,
-/// which goes on with the next message. A behaviour fails by returning an error, or by throwing (errc::actor_failed).
-/// The message in hand is destroyed then, so a reply_to inside it answers errc::no_reply unless it has been answered.
+/// which goes on with the next message. A behaviour fails by returning an error, or by throwing (errc::actor_failed
+/// with the what() of the exception). The message in hand is destroyed then: a reply_to inside it that has not been
+/// answered answers errc::actor_failed, with the message of the error.
 ///
 /// stop() cancels (terminal) what the behaviour awaits. Closing the mailbox ends the actor once everything is handled.
+///
+/// An actor that its supervisor does not start again is over: its mailbox refuses messages with errc::actor_stopped,
+/// and requests in it are answered with that. When the supervisor is run again, the mailbox opens again.
 ///
 /// Lifetimes: must not outlive its execution context.
 template <message M>
@@ -59,6 +63,7 @@ public:
     void start(child_listener listener) override { state_->start(std::move(listener)); }
     void resume() override { state_->resume(); }
     void stop() override { state_->stop(); }
+    void retire(error_code reason) override { state_->retire(reason); }
 
 private:
     using state_type = detail::actor_state<M>;

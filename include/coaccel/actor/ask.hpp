@@ -6,6 +6,7 @@
 #include <coaccel/core/as_result.hpp>
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/post.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -60,6 +61,24 @@ public:
     }
 
 private:
+    struct end_of_turn {
+        std::shared_ptr<mailbox_state<M>> box;
+
+        void operator()() const { box->dropped()->end_turn(); }
+    };
+
+    bool hold_back() override
+    {
+        if (!to_->dropped() || !to_->dropped()->hold(this->shared_from_this()))
+            return false;
+        try {
+            asio::post(to_->executor(), end_of_turn{to_});
+        } catch (...) {
+            // Without memory for that it is answered when the message has been handled.
+        }
+        return true;
+    }
+
     void withdraw_request() override { to_->cancel(static_cast<send_waiter<M>&>(*this)); }
 
     void post() override
@@ -116,7 +135,8 @@ private:
 /// Executor: the handler's, or else the mailbox's.
 /// Cancellation: total, partial, terminal. A request already in the mailbox stays there; its answer is dropped.
 /// Errors: errc::deadline_exceeded (at once, without a message, when it is in the past), errc::no_reply, also when
-/// `make` throws, errc::closed, operation_aborted, whatever the answerer chose.
+/// `make` throws, errc::closed, operation_aborted, whatever the answerer chose. From an actor also errc::actor_failed
+/// and errc::actor_stopped, whose messages say what the behaviour returned or threw.
 template <class R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
     requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M> &&

@@ -32,6 +32,11 @@ public:
 
     /// Asks the incarnation, failed or not, to end. May come when it has just ended; nothing is to be done then.
     virtual void stop() = 0;
+
+    /// No incarnation follows, as far as the supervisor can tell: whoever waits for this child is to be told. Comes
+    /// after the `stopped` event, or for a child that was never started; a later start() revives it. `reason` is the
+    /// failure that led to it, if any.
+    virtual void retire(error_code reason) { static_cast<void>(reason); }
 };
 
 } // namespace coaccel

@@ -12,8 +12,9 @@ namespace coaccel {
 
 /// The obligation to answer one request, carried inside a message. Move-only.
 ///
-/// Destroying it unanswered completes the asker with errc::no_reply. An answer that comes too late, after the
-/// asker's deadline or cancellation, is dropped.
+/// Destroying it unanswered completes the asker with errc::no_reply; below an actor with errc::actor_failed when the
+/// behaviour fails meanwhile, and with errc::actor_stopped when the actor ends. An answer that comes too late, after
+/// the asker's deadline or cancellation, is dropped.
 ///
 /// Thread safety: distinct objects from any thread.
 template <class R>
@@ -32,7 +33,11 @@ public:
         return *this;
     }
 
-    ~reply_to() { fail(errc::no_reply); }
+    ~reply_to()
+    {
+        if (state_)
+            state_->drop();
+    }
 
     /// Answers. Does nothing when already answered.
     template <class V = R>

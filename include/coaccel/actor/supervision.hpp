@@ -16,6 +16,8 @@ struct supervision_step {
     std::vector<std::size_t> stop;
     std::vector<std::size_t> start;
     std::vector<std::size_t> resume;
+    /// Children that have ended and are not started again while this supervisor runs.
+    std::vector<std::size_t> retire;
     /// The failure the supervisor cannot decide about.
     std::optional<error_code> escalate;
     /// Every child has ended, and none will be started again.

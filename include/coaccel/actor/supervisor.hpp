@@ -74,6 +74,9 @@ private:
 /// A supervisor is a child itself: below another one its escalations are that one's failures to decide about. At the
 /// top an escalation ends it with the error. Destroying it asks the children to stop.
 ///
+/// Children that it does not start again are told so by retire(): one that the policy stops, one that ends by itself,
+/// and at the top all of them when the run ends. Below another supervisor that one decides.
+///
 /// Lifetimes: must not outlive its execution context.
 /// Thread safety: every function but add() may be called from any thread.
 class COACCEL_DECL supervisor final : public child {
@@ -126,6 +129,7 @@ public:
     void start(child_listener listener) override;
     void resume() override;
     void stop() override;
+    void retire(error_code reason) override;
 
 private:
     explicit supervisor(std::shared_ptr<detail::supervisor_state> state) noexcept;

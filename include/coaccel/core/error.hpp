@@ -104,6 +104,8 @@ enum class errc {
     plugin_missing,
     /// No plug-in in the process of the device's context has a function of this name.
     function_missing,
+    /// The actor has ended for good, or was stopped while it held this message.
+    actor_stopped,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.

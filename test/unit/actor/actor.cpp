@@ -132,7 +132,7 @@ TEST_CASE("a failure answers the message in hand with an error, and a fresh beha
         s.ctx.run();
         REQUIRE(got.size() == 3);
         CHECK(got[0].value() == 5);
-        CHECK(got[1].error() == errc::no_reply);
+        CHECK(got[1].error() == errc::actor_failed);
         CHECK(got[2].value() == 7);
         CHECK(*s.born == 2);
         CHECK_FALSE(*s.run.ec);
@@ -172,7 +172,7 @@ TEST_CASE("a spent budget ends the supervisor with the error, and what a throw b
     outcome_probe asked;
     async_ask<int>(s.who->ref(), telling(order::raise, 0), 1h, asked.handler());
     s.ctx.run();
-    CHECK(*asked.ec == errc::no_reply);
+    CHECK(*asked.ec == errc::actor_failed);
     CHECK(*s.run.ec == errc::actor_failed);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("stop cancels what the behaviour awaits, and its message is answered")
     s.boss->async_stop(stop.handler());
     s.ctx.restart();
     s.ctx.run();
-    CHECK(*asked.ec == errc::no_reply);
+    CHECK(*asked.ec == errc::actor_stopped);
     CHECK_FALSE(*stop.ec);
     CHECK_FALSE(*s.run.ec);
 }

@@ -180,6 +180,20 @@ TEST_CASE("stop ends one child for good, and the last one finishes")
     CHECK(s.child_stopped(1, epoch).finished);
 }
 
+TEST_CASE("a child is retired when it has ended and no restart of this supervisor brings it back")
+{
+    supervision s(policy(strategy::one_for_one, 0ms), 3);
+    (void)s.start();
+    CHECK(s.child_failed(0, errc::closed, epoch, 0).retire.empty());
+    CHECK(s.child_stopped(0, epoch).retire == indices{0});
+    CHECK(s.child_stopped(1, epoch).retire == indices{1});
+    CHECK(s.child_failed(2, failure, epoch, 0).stop == indices{2});
+    CHECK(s.child_stopped(2, epoch).retire.empty());
+    CHECK(s.stop().stop == indices{2});
+    // What ends with the supervisor is for the one above to decide about.
+    CHECK(s.child_stopped(2, epoch).retire.empty());
+}
+
 TEST_CASE("an escalated child waits for the verdict from above")
 {
     supervision s(policy(strategy::one_for_one), 2);

@@ -60,12 +60,13 @@ constexpr row rows[] = {
     {errc::worker_corrupted, fault::context_lost},
     {errc::plugin_missing, fault::device_lost},
     {errc::function_missing, fault::caller},
+    {errc::actor_stopped, fault::stopped},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::function_missing);
+constexpr int last = static_cast<int>(errc::actor_stopped);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace

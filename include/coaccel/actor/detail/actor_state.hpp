@@ -48,7 +48,9 @@ public:
     actor_state(strand_type strand, mailbox<M> inbound, mailbox<char> verdicts, factory_type factory)
         : strand_(std::move(strand)), mailbox_(std::move(inbound)), verdicts_(std::move(verdicts)),
           factory_(std::move(factory))
-    {}
+    {
+        mailbox_.state()->hold_dropped_replies();
+    }
 
     mailbox<M>& inbound() noexcept { return mailbox_; }
 
@@ -56,6 +58,7 @@ public:
     {
         asio::post(strand_, [self = this->shared_from_this(), l = std::move(listener)]() mutable {
             self->stopping_ = false;
+            self->mailbox_.state()->revive();
             while (self->verdicts_.try_receive()) {
             }
             // Apart from the move below, for arguments are evaluated in any order.
@@ -80,7 +83,31 @@ public:
         });
     }
 
+    void retire(error_code reason)
+    {
+        const error_code why = stopped_because(reason);
+        mailbox_.state()->retire(why);
+        asio::post(strand_, [self = this->shared_from_this(), why] {
+            const drop_scope scope(why);
+            self->inbox_.clear();
+        });
+    }
+
 private:
+    // The behaviour of one incarnation. What it has kept of replies is answered with the reason of its end.
+    struct incarnation {
+        std::unique_ptr<behaviour<M>> current;
+        error_code end;
+
+        ~incarnation()
+        {
+            if (!end)
+                return;
+            const drop_scope scope(end);
+            current.reset();
+        }
+    };
+
     // The behaviour is gone when this is called: a restart never meets its predecessor.
     struct ended {
         std::shared_ptr<actor_state> self;
@@ -91,27 +118,31 @@ private:
 
     static asio::awaitable<void> run(std::shared_ptr<actor_state> self, child_listener listener)
     {
-        std::unique_ptr<behaviour<M>> current;
+        incarnation mine;
         for (unsigned turn = 1; !self->stopping_; ++turn) {
             error_code failure;
-            if (!current)
-                failure = self->make(current);
+            if (!mine.current)
+                failure = self->make(mine.current);
             else if (self->inbox_.empty())
                 failure = co_await self->next_message();
             else
-                failure = co_await self->handle_one(*current);
+                failure = co_await self->handle_one(*mine.current);
             if (self->stopping_ || failure == errc::closed)
                 break;
             if (failure) {
+                mine.end = failed_in_hand(failure);
                 listener(child_event::failed, failure);
                 auto verdict = co_await self->verdicts_.async_receive();
                 if (!verdict)
                     break;
+                mine.end = {};
             }
             // Behaviours that never suspend must not keep the executor to themselves.
             if (turn % 64 == 0)
                 co_await asio::post(self->strand_, asio::use_awaitable);
         }
+        if (self->stopping_ && !mine.end)
+            mine.end = errc::actor_stopped;
     }
 
     error_code make(std::unique_ptr<behaviour<M>>& current)
@@ -120,7 +151,7 @@ private:
             current = factory_();
             return {};
         } catch (...) {
-            return errc::actor_failed;
+            return thrown_failure(std::current_exception());
         }
     }
 
@@ -141,14 +172,23 @@ private:
     {
         M message(std::move(inbox_.back()));
         inbox_.pop_back();
+        dropped_replies& dropped = *mailbox_.state()->dropped();
+        dropped.begin();
+        error_code failure;
         try {
             auto handled = current.handle(std::move(message));
-            error_code ec = co_await std::move(handled);
+            failure = co_await std::move(handled);
             // An actor ends by its mailbox or its supervisor; a behaviour that fails with `closed` has failed.
-            co_return ec == errc::closed ? error_code(errc::actor_failed) : ec;
+            if (failure == errc::closed)
+                failure = failed_in_hand(failure);
         } catch (...) {
-            co_return error_code(errc::actor_failed);
+            failure = thrown_failure(std::current_exception());
         }
+        if (!failure)
+            dropped.end({});
+        else
+            dropped.end(stopping_ ? error_code(errc::actor_stopped) : failed_in_hand(failure));
+        co_return failure;
     }
 
     strand_type strand_;

@@ -1,6 +1,7 @@
 #ifndef COACCEL_ACTOR_DETAIL_MAILBOX_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_MAILBOX_STATE_HPP
 
+#include <coaccel/actor/detail/dropped_replies.hpp>
 #include <coaccel/actor/detail/ring.hpp>
 #include <coaccel/core/result.hpp>
 #include <coaccel/detail/pending.hpp>
@@ -10,6 +11,7 @@
 #include <boost/asio/error.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,18 +51,22 @@ public:
     std::size_t size() const noexcept { return ring_.size(); }
     bool closed() const noexcept { return ring_.closed(); }
 
+    /// Set by an actor before anyone else knows the mailbox.
+    void hold_dropped_replies() { dropped_ = std::make_unique<dropped_replies>(); }
+    dropped_replies* dropped() const noexcept { return dropped_.get(); }
+
     error_code try_send(M& message)
     {
         // Those who wait were first. Relaxed: it orders only against waits that happened before this call.
         if (senders_waiting_.load(std::memory_order_relaxed) != 0)
-            return ring_.closed() ? errc::closed : errc::queue_full;
+            return ring_.closed() ? refusal() : errc::queue_full;
         switch (ring_.push(message)) {
         case push_result::accepted: return {};
         case push_result::accepted_wake: wake_receiver(); return {};
         case push_result::full: return errc::queue_full;
         case push_result::closed: break;
         }
-        return errc::closed;
+        return refusal();
     }
 
     void send(send_waiter<M>& op)
@@ -156,21 +162,28 @@ public:
         return std::move(*taken);
     }
 
-    void close()
+    void close() { close(errc::closed, closing::by_owner); }
+
+    /// The receiver has ended and may be started again: closes with `reason`, and answers what was not received with
+    /// it.
+    ///
+    /// Preconditions: nobody receives.
+    void retire(error_code reason)
     {
-        pending_list refused;
-        pending_list finished;
-        ring_.close();
-        {
-            std::lock_guard lock(mutex_);
-            senders_.move_all(refused);
-            senders_waiting_.store(0, std::memory_order_seq_cst);
-            if (ring_.drained())
-                receiver_.move_all(finished);
-        }
-        refused.fail_all(errc::closed);
-        refused.post_all();
-        finished.post_all();
+        close(reason, closing::by_receiver);
+        const drop_scope scope(reason);
+        // Outside the lock, for the destructors of messages are user code.
+        ring_.clear();
+    }
+
+    /// Takes a retire() back. Closed by the owner, it stays closed.
+    void revive()
+    {
+        std::lock_guard lock(mutex_);
+        if (closing_ != closing::by_receiver)
+            return;
+        closing_ = closing::none;
+        ring_.reopen();
     }
 
     /// The owner is gone: closes, and destroys what was not received.
@@ -198,6 +211,36 @@ public:
     }
 
 private:
+    enum class closing : std::uint8_t { none, by_receiver, by_owner };
+
+    void close(error_code reason, closing by)
+    {
+        pending_list refused;
+        pending_list finished;
+        {
+            std::lock_guard lock(mutex_);
+            if (by > closing_) {
+                closing_ = by;
+                reason_ = reason;
+            }
+            ring_.close();
+            senders_.move_all(refused);
+            senders_waiting_.store(0, std::memory_order_seq_cst);
+            if (ring_.drained())
+                receiver_.move_all(finished);
+        }
+        refused.fail_all(reason);
+        refused.post_all();
+        finished.post_all();
+    }
+
+    error_code refusal()
+    {
+        std::lock_guard lock(mutex_);
+        // Reopened meanwhile: it was closed when the sender looked.
+        return closing_ == closing::none ? error_code(errc::closed) : reason_;
+    }
+
     void admit(std::unique_lock<std::mutex> lock)
     {
         pending_list settled;
@@ -208,7 +251,7 @@ private:
             if (pushed == push_result::full)
                 break;
             wake = wake || pushed == push_result::accepted_wake;
-            op.ec = pushed == push_result::closed ? error_code(errc::closed) : error_code();
+            op.ec = pushed == push_result::closed ? reason_ : error_code();
             senders_.move_front(settled);
             senders_waiting_.fetch_sub(1, std::memory_order_seq_cst);
         }
@@ -232,12 +275,16 @@ private:
 
     const asio::any_io_executor executor_;
     ring<M> ring_;
+    // Null: dropped replies are answered at once.
+    std::unique_ptr<dropped_replies> dropped_;
     // A receive exists, be it waiting or on its way to its handler: nobody else may consume.
     std::atomic<bool> receiving_{false};
     alignas(cache_line) std::atomic<std::size_t> senders_waiting_{0};
     alignas(cache_line) std::mutex mutex_;
     wait_list senders_;
     wait_list receiver_; // one at most
+    error_code reason_;
+    closing closing_ = closing::none;
     bool shut_down_ = false;
     bool abandoned_ = false;
 };

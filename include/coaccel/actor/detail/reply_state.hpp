@@ -1,6 +1,7 @@
 #ifndef COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
 
+#include <coaccel/actor/detail/dropped_replies.hpp>
 #include <coaccel/detail/pending.hpp>
 #include <coaccel/detail/shutdown_hook.hpp>
 
@@ -41,7 +42,7 @@ protected:
 
 /// Where an asker and its one answer meet. The first of reply, drop, deadline and cancellation wins.
 template <class R>
-class reply_state : public shutdown_hook, public std::enable_shared_from_this<reply_state<R>> {
+class reply_state : public shutdown_hook, public dropped_reply, public std::enable_shared_from_this<reply_state<R>> {
 public:
     using clock = std::chrono::steady_clock;
 
@@ -60,6 +61,17 @@ public:
         withdraw_request();
         op->post();
     }
+
+    /// The reply was dropped unanswered.
+    void drop()
+    {
+        if (const error_code* reason = drop_scope::current())
+            settle(*reason);
+        else if (wanted() && !hold_back())
+            settle(errc::no_reply);
+    }
+
+    void answer(error_code ec) final { settle(ec); }
 
     void cancel(pending&) { settle(asio::error::operation_aborted); }
 
@@ -100,6 +112,9 @@ protected:
         }
         return true;
     }
+
+    /// Leaves a dropped reply to whoever knows why it was dropped. False: nobody does.
+    virtual bool hold_back() { return false; }
 
     /// Takes the request back when it still waits for room.
     virtual void withdraw_request() {}

@@ -50,6 +50,7 @@ public:
 
     bool closed() const noexcept { return (tail_.load(std::memory_order_acquire) & closed_bit) != 0; }
     void close() noexcept { tail_.fetch_or(closed_bit, std::memory_order_seq_cst); }
+    void reopen() noexcept { tail_.fetch_and(~closed_bit, std::memory_order_seq_cst); }
 
     /// Moves from `message` only when it is accepted.
     push_result push(M& message) noexcept
