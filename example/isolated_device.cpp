@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <string_view>
 #include <vector>
 
 namespace ca = coaccel;
@@ -46,6 +47,11 @@ asio::awaitable<ca::result<float>> run()
 
 int main()
 {
+    //[log
+    // Messages of all devices, on a thread of the library. Without this, warnings and errors go to the standard error.
+    ca::set_log_sink(ca::log_level::info,
+                     [](ca::log_level, std::string_view message) { std::clog << message << '\n'; });
+    //]
     asio::io_context io;
     auto running = asio::co_spawn(io, run(), asio::use_future);
     io.run();

@@ -1,9 +1,14 @@
 #include "device/core_nodes.hpp"
 #include "worker/fork_guard.hpp"
+#include "worker/printable.hpp"
+
+#include <coaccel/core/log.hpp>
 
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/query.hpp>
+
+#include <string>
 
 namespace coaccel::detail {
 
@@ -45,11 +50,15 @@ void device_core::on_created(created_node& node)
         const error_code why = node.made.error();
         end_replacements(why, created_after_);
         // What died in a process of its own does not stand in the way of another.
-        return follow(source_.isolated ? life_.lost(why, now_, chance()) : life_.create_failed(why, now_, chance()));
+        return follow_failure(why, source_.isolated ? life_.lost(why, now_, chance())
+                                                    : life_.create_failed(why, now_, chance()));
     }
     context_ = std::move(node.made).value();
     ++generation_count_;
     life_.created();
+    if (log_enabled(log_level::info))
+        log_line(log_level::info, "ready, generation " + std::to_string(generation_count_) + " on " +
+                                      std::string(context_->backend_name()));
     publish();
     // After the context is in place: whoever sees the new generation can use it at once.
     generation_.publish(generation_count_);
@@ -69,7 +78,27 @@ void device_core::on_lost(error_code why)
     const bool replaceable = context_->replaceable();
     bury(std::move(context_));
     const bool standby = source_.has_standby && source_.has_standby();
-    follow(replaceable ? life_.lost(why, now_, chance(), standby) : life_.lost_for_good(why));
+    follow_failure(why, replaceable ? life_.lost(why, now_, chance(), standby) : life_.lost_for_good(why));
+}
+
+void device_core::follow_failure(const error_code& why, lifecycle::step step)
+{
+    const bool failed = step.what == lifecycle::command::fail;
+    // A context that a stopping device does not get is no news.
+    const auto level = life_.stopping() ? log_level::info : failed ? log_level::error : log_level::warning;
+    if (log_enabled(level)) {
+        // Of several lines, or from a worker: it must not look like other messages.
+        const auto reason = worker::printable(why.message());
+        log_line(level, failed ? "failed: " + reason
+                               : reason + "; restart " + std::to_string(life_.restarts(now_)) + " of " +
+                                     std::to_string(life_.max_restarts()));
+    }
+    follow(step);
+}
+
+void device_core::log_line(log_level level, const std::string& text) const
+{
+    log(level, "device " + std::to_string(device_id_) + ": " + text);
 }
 
 void device_core::bury(std::unique_ptr<context> dead)
@@ -126,6 +155,8 @@ void device_core::fail_everything()
 void device_core::finish_stop()
 {
     life_.closed();
+    if (log_enabled(log_level::info))
+        log_line(log_level::info, "stopped");
     retry_at_ = clock::time_point::max();
     timer_->cancel();
     while (pending* p = starting_.pop_front())

@@ -9,6 +9,7 @@
 #include "device/lifecycle.hpp"
 
 #include <coaccel/actor/watch.hpp>
+#include <coaccel/core/log.hpp>
 #include <coaccel/detail/control_requests.hpp>
 #include <coaccel/detail/device_access.hpp>
 #include <coaccel/detail/shutdown_hook.hpp>
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace coaccel::detail {
@@ -89,6 +91,9 @@ private:
     void on_lost(error_code why);
 
     void follow(lifecycle::step step);
+    /// The same, and tells the log.
+    void follow_failure(const error_code& why, lifecycle::step step);
+    void log_line(log_level level, const std::string& text) const;
     void create_context();
     void close_context();
     void bury(std::unique_ptr<context> dead);

@@ -36,7 +36,9 @@ public:
         time_point when{};
     };
 
-    explicit lifecycle(const restart_policy& policy) : budget_(policy) {}
+    explicit lifecycle(const restart_policy& policy)
+        : max_restarts_(static_cast<std::size_t>(policy.max_restarts)), budget_(policy)
+    {}
 
     step start() noexcept;
     void created() noexcept;
@@ -62,6 +64,10 @@ public:
     step advance_stop(bool has_work) noexcept;
     void closed() noexcept { phase_ = phase::stopped; }
 
+    /// How many restarts of the budget were used in the window at `now`.
+    std::size_t restarts(time_point now) const noexcept { return max_restarts_ - budget_.left(now); }
+    std::size_t max_restarts() const noexcept { return max_restarts_; }
+
     device_state state() const noexcept;
     const error_code& reason() const noexcept { return reason_; }
     bool stopping() const noexcept { return stopping_; }
@@ -78,6 +84,7 @@ private:
     step fail() noexcept;
     step decide(const error_code& why, time_point now, double random);
 
+    std::size_t max_restarts_;
     restart_budget budget_;
     phase phase_ = phase::unborn;
     bool born_ = false;

@@ -169,7 +169,7 @@ bool remote_context::on_reply(std::span<const std::byte> record)
     error_code why;
     if (!in.get_error(why) || !in.at_end() || !why)
         return false;
-    link_->log("lost its context: " + why.message());
+    link_->log(log_level::info, "lost its context: " + why.message());
     why_ = why;
     condemn(errc::context_lost);
     return true;

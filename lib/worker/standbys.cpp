@@ -161,6 +161,8 @@ void standbys::state::run() noexcept
     while (!stopping_) {
         if (auto ended = take_ended(); !ended.empty()) {
             lock.unlock();
+            for (const link_ptr& l : ended)
+                l->log(log_level::warning, "standby lost: " + l->reason().message());
             const auto ready = std::ranges::count_if(ended, was_ready);
             ended.clear();
             lock.lock();

@@ -5,7 +5,6 @@
 #include "worker/worker_environment.hpp"
 
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <sys/socket.h>
@@ -81,7 +80,7 @@ worker_link::worker_link(const link_plan& plan, shared_area control, doorbell re
       errors_(child_.take_errors()), watch_(std::move(watch)),
       requests_(this->control().requests, control_area_.bytes().subspan(ring_offset, ring_bytes)),
       replies_(this->control().replies, control_area_.bytes().subspan(ring_offset + ring_bytes, ring_bytes)),
-      began_(clock::now()), pulse_(plan.start_timeout, plan.heartbeat, began_)
+      began_(clock::now()), pulse_(plan.start_timeout, plan.heartbeat, began_), lines_(began_)
 {
     // When it cannot be watched it is as good as ended.
     if (watch_->add(*this, child_.pidfd(), errors_.get(), pulse_.look_every())) {
@@ -102,7 +101,7 @@ worker_link::~worker_link()
 
 void worker_link::leave_behind() noexcept
 try {
-    log("was killed and does not end; left to end when it can");
+    log(log_level::warning, "was killed and does not end; left to end when it can");
     auto left = std::make_unique<remains>(std::move(child_), watch_);
     // If it cannot be watched there is nothing for it but to wait here.
     if (!left->watch())
@@ -130,10 +129,11 @@ error_code worker_link::wait_until_ready()
         if (got.value()) {
             const error_code ec = read_greeting(record);
             if (!ec)
-                log("ready after " +
-                    std::to_string(
-                        std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began_).count()) +
-                    " ms");
+                log(log_level::info,
+                    "ready after " +
+                        std::to_string(
+                            std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began_).count()) +
+                        " ms");
             return ec;
         }
         if (over)
@@ -163,7 +163,7 @@ error_code worker_link::read_greeting(std::span<const std::byte> record)
             return {};
         }
         if (what == verb::refused && in.get_error(ec) && in.at_end() && ec) {
-            log("refused to start: " + ec.message());
+            log(log_level::info, "refused to start: " + ec.message());
             // In a process of its own a start that failed says nothing of the next one.
             return is_context_lost(ec) ? note_error(errc::start_failed, ec.message()) : ec;
         }
@@ -223,6 +223,7 @@ bool worker_link::wait_for_end() noexcept
 
 bool worker_link::alive(clock::time_point now) noexcept
 {
+    log_dropped(lines_.report(now));
     const errc why = pulse_.look(control().beats.load(std::memory_order_relaxed), now);
     if (why == errc{})
         return true;
@@ -247,7 +248,13 @@ void worker_link::ended() noexcept
         tell();
     }
     reply_bell_.ring();
-    log(reason().message());
+    log_dropped(lines_.last_report());
+    // What it means is for the owner of the worker to say.
+    try {
+        log_text(log_level::info, printable(reason().message()));
+    } catch (const std::bad_alloc&) {
+        // A message less.
+    }
 }
 
 error_code worker_link::reason() const
@@ -271,16 +278,38 @@ void worker_link::listen(notification n) noexcept
     listener_ = n;
 }
 
-void worker_link::log(std::string_view line) const noexcept
+void worker_link::said(std::string_view line) noexcept
+{
+    const auto now = clock::now();
+    log_dropped(lines_.report(now));
+    if (lines_.take(now))
+        log(log_level::warning, line);
+}
+
+void worker_link::log_dropped(std::uint64_t lines) const noexcept
 try {
-    std::string text = "coaccel-worker " + std::to_string(child_.pid()) + ": ";
-    text += printable(line);
+    if (lines > 0)
+        log(log_level::warning, std::to_string(lines) + " lines of its output dropped");
+} catch (const std::bad_alloc&) {
+    // A message less.
+}
+
+void worker_link::log(log_level level, std::string_view line) const noexcept
+try {
+    if (plan_.log || detail::log_enabled(level))
+        log_text(level, "worker " + std::to_string(child_.pid()) + ": " + printable(line));
+} catch (const std::bad_alloc&) {
+    // A message less.
+}
+
+void worker_link::log_text(log_level level, std::string_view text) const
+{
+    std::string all = plan_.device != 0 ? "device " + std::to_string(plan_.device) + ": " : std::string();
+    all += text;
     if (plan_.log)
-        return plan_.log(text);
-    text += '\n';
-    (void)std::fwrite(text.data(), 1, text.size(), stderr);
-} catch (...) {
-    // A line less, whatever the user's function throws.
+        detail::log_to(plan_.log, all);
+    else
+        detail::log(level, all);
 }
 
 } // namespace coaccel::worker

@@ -3,11 +3,13 @@
 
 #include "worker/child_process.hpp"
 #include "worker/doorbell.hpp"
+#include "worker/line_limit.hpp"
 #include "worker/overseer.hpp"
 #include "worker/pulse.hpp"
 #include "worker/shared_area.hpp"
 #include "worker/wire.hpp"
 
+#include <coaccel/core/log.hpp>
 #include <coaccel/worker/worker_options.hpp>
 
 #include <condition_variable>
@@ -24,7 +26,10 @@ struct link_plan {
     int staging_fd = -1;
     std::chrono::nanoseconds start_timeout{};
     std::chrono::nanoseconds heartbeat{};
+    /// Null: the log of the process.
     void (*log)(std::string_view line) = nullptr;
+    /// Of the device, for messages; 0: of none.
+    std::uint32_t device = 0;
     /// How long to wait for the end of one that was killed: a call of the driver may hold it for any time.
     std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
@@ -72,17 +77,20 @@ public:
     /// Told, from any thread, when the worker is doomed, and again when it has ended. An empty one: nobody is.
     void listen(notification n) noexcept;
 
-    void log(std::string_view line) const noexcept;
+    /// One line about the worker.
+    void log(log_level level, std::string_view line) const noexcept;
 
 private:
     // ward
-    void said(std::string_view line) noexcept override { log(line); }
+    void said(std::string_view line) noexcept override;
     bool alive(ward::clock::time_point now) noexcept override;
     void ended() noexcept override;
 
     control_block& control() const noexcept;
     void doom(errc why) noexcept;
     void tell() noexcept;
+    void log_text(log_level level, std::string_view text) const;
+    void log_dropped(std::uint64_t lines) const noexcept;
     void leave_behind() noexcept;
     error_code read_greeting(std::span<const std::byte> record);
 
@@ -111,6 +119,7 @@ private:
     const ward::clock::time_point began_;
     // Of the overseer's thread.
     pulse pulse_;
+    line_limit lines_;
 };
 
 } // namespace coaccel::worker

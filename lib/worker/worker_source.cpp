@@ -6,6 +6,7 @@
 
 #include <coaccel/host/fault_injector.hpp>
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -28,6 +29,7 @@ public:
     result<std::unique_ptr<detail::context>> make(detail::context_identity identity, detail::context_events& events,
                                                   const context_options& how)
     {
+        device_.store(identity.device, std::memory_order_relaxed);
         if (!memory_) {
             BOOST_OUTCOME_TRY(memory_, staging::create(options_.how.staging_bytes));
         }
@@ -110,6 +112,7 @@ private:
         plan.start_timeout = options_.how.start_timeout;
         plan.heartbeat = options_.how.heartbeat;
         plan.log = options_.how.log;
+        plan.device = device_.load(std::memory_order_relaxed);
         return worker_link::start(plan);
     }
 
@@ -120,6 +123,8 @@ private:
     fault_injector own_faults_;
     fault_injector& faults_;
     std::shared_ptr<staging> memory_;
+    // Standbys are started on another thread.
+    std::atomic<std::uint32_t> device_{0};
     std::mutex mutex_;
     worker_link* awaited_ = nullptr;
     bool gave_up_ = false;

@@ -2,6 +2,8 @@
 #include "worker/unique_fd.hpp"
 #include "worker/wire.hpp"
 
+#include <coaccel/core/log.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -161,12 +163,14 @@ struct ends {
 
     static void print()
     {
+        (void)flush_log();
         for (std::size_t i = 0; i < kinds.size(); ++i)
             std::printf("%s=%llu ", kinds[i].first, static_cast<unsigned long long>(counts[i].load()));
     }
 
     static bool all()
     {
+        (void)flush_log();
         return std::ranges::all_of(counts, [](const auto& n) { return n > 0; });
     }
 

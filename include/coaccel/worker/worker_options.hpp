@@ -25,9 +25,10 @@ struct worker_options {
     std::chrono::nanoseconds spin = std::chrono::microseconds(50);
     /// The most bytes of private memory of the worker (RLIMIT_DATA). Zero: no limit of its own.
     std::uint64_t max_data_bytes = 0;
-    /// Gets each line the worker writes to its standard error, and each word of its supervision. Called from any
-    /// thread, also from several at a time. It may not block, which holds up the supervision of all workers, nor call
-    /// the device. A line for which it throws is lost. Null: they go to the standard error of this process.
+    /// Gets all messages about the worker and what it writes to its standard error, of any level, instead of the sink
+    /// of set_log_sink(). Called like that sink. Null: they go to the sink, the lines of the worker as warnings.
+    ///
+    /// Of a worker that writes much, 1000 lines pass at once and then 100 a second; the others are counted.
     void (*log)(std::string_view line) = nullptr;
 
     /// errc::invalid_option when something is out of range.

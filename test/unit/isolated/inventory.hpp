@@ -1,6 +1,8 @@
 #ifndef COACCEL_TEST_UNIT_ISOLATED_INVENTORY_HPP
 #define COACCEL_TEST_UNIT_ISOLATED_INVENTORY_HPP
 
+#include <coaccel/core/log.hpp>
+
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -24,6 +26,8 @@ struct inventory {
 
     static inventory take()
     {
+        // The log has a thread while there is something to deliver.
+        (void)coaccel::flush_log();
         inventory all;
         std::error_code ec;
         for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -3,6 +3,7 @@
 
 #include "support/lone_device.hpp"
 
+#include <coaccel/core/log.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -27,6 +28,7 @@ public:
 
     static bool has(std::string_view text)
     {
+        (void)coaccel::flush_log();
         const std::scoped_lock lock(mutex());
         for (const auto& l : lines())
             if (l.find(text) != std::string::npos)

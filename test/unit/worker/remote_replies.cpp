@@ -1,5 +1,7 @@
 #include "fake_worker.hpp"
 
+#include <coaccel/core/log.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,6 +26,7 @@ void log(std::string_view line)
 
 std::vector<std::string> logged()
 {
+    REQUIRE(flush_log(20s));
     const std::scoped_lock lock(log_mutex);
     return log_lines;
 }

@@ -6,6 +6,7 @@
 #include "worker/find_program.hpp"
 #include "worker/staging.hpp"
 
+#include <coaccel/core/log.hpp>
 #include <coaccel/device/device_options.hpp>
 
 #include <doctest/doctest.h>
@@ -40,6 +41,7 @@ void log(std::string_view line)
 
 bool logged(const std::string& text)
 {
+    REQUIRE(flush_log(20s));
     const std::scoped_lock lock(log_mutex);
     for (const auto& l : log_lines)
         if (l.find(text) != std::string::npos)
@@ -191,7 +193,7 @@ TEST_CASE("a worker becomes ready and says what it is")
     CHECK_FALSE(link->has_ended());
     const int pid = link->hardware().process;
     CHECK(exists(pid));
-    CHECK(logged("coaccel-worker " + std::to_string(pid) + ": ready after"));
+    CHECK(logged("worker " + std::to_string(pid) + ": ready after"));
     link.reset();
     CHECK_FALSE(exists(pid));
 }
@@ -274,7 +276,7 @@ TEST_CASE("a worker that cannot be killed holds nobody up for long, and is reape
     CHECK_FALSE(link->wait_for_end());
     link.reset();
     CHECK(exists(pid));
-    CHECK(logged("coaccel-worker " + std::to_string(pid) + ": was killed and does not end"));
+    CHECK(logged("worker " + std::to_string(pid) + ": was killed and does not end"));
     process.die();
     pollfd end{handle.get(), POLLIN, 0};
     REQUIRE(::poll(&end, 1, 60'000) == 1);
@@ -321,6 +323,7 @@ TEST_CASE("a log function that throws costs the line and no more")
     link->end(errc::worker_hung);
     CHECK(link->wait_for_end());
     link.reset();
+    REQUIRE(flush_log(20s));
     CHECK(calls == 2);
 }
 

@@ -1,0 +1,81 @@
+#include "worker/line_limit.hpp"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using coaccel::worker::line_limit;
+
+struct fixture {
+    line_limit::time_point now{100h};
+    line_limit limit{now};
+
+    /// How many of so many lines are logged.
+    int lines(int count)
+    {
+        int taken = 0;
+        for (int i = 0; i < count; ++i)
+            taken += limit.take(now);
+        return taken;
+    }
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("line_limit");
+
+TEST_CASE_FIXTURE(fixture, "a burst passes, and no more at once")
+{
+    CHECK(lines(5000) == line_limit::burst);
+    CHECK(lines(5000) == 0);
+}
+
+TEST_CASE_FIXTURE(fixture, "after a burst so many pass as there are in the time")
+{
+    (void)lines(5000);
+    now += 1s;
+    CHECK(lines(5000) == line_limit::per_second);
+    now += 10ms;
+    CHECK(lines(5000) == 1);
+    now += 9ms;
+    CHECK(lines(10) == 0);
+    now += 1ms;
+    CHECK(lines(10) == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "a long silence is worth a burst and no more")
+{
+    (void)lines(5000);
+    now += 10h;
+    CHECK(lines(5000) == line_limit::burst);
+    now = line_limit::time_point::max();
+    CHECK(lines(5000) == line_limit::burst);
+}
+
+TEST_CASE_FIXTURE(fixture, "an even flow below the rate is never cut")
+{
+    for (int i = 0; i < 10'000; ++i, now += 10ms)
+        REQUIRE(limit.take(now));
+    CHECK(limit.report(now) == 0);
+}
+
+TEST_CASE_FIXTURE(fixture, "what is dropped is counted, and reported now and then")
+{
+    CHECK(limit.report(now) == 0);
+    (void)lines(line_limit::burst + 7);
+    CHECK(limit.report(now) == 7);
+    CHECK(limit.report(now) == 0);
+    CHECK(lines(5) == 0);
+    CHECK(limit.report(now) == 0);
+    now += line_limit::report_interval;
+    CHECK(limit.report(now) == 5);
+    now += line_limit::report_interval;
+    CHECK(limit.report(now) == 0);
+    CHECK(limit.last_report() == 0);
+    (void)lines(5000);
+    CHECK(limit.last_report() > 0);
+    CHECK(limit.last_report() == 0);
+}
+
+TEST_SUITE_END();
