@@ -35,7 +35,7 @@ ca::error_code error_of(const ca::result<void>& r)
     return r ? ca::error_code() : r.error();
 }
 
-// The op must have been started by then. One op at a time runs here, so the second one waits.
+// The wait ends by then. One op at a time runs here, so the second one waits, and is never started.
 asio::awaitable<bool> deadline(ca::device gpu, ca::ref<float> x)
 {
     const ca::memory::fill<float> op{.dst = x, .value = 1};

@@ -4,6 +4,7 @@ namespace coaccel::detail {
 
 admission::~admission()
 {
+    forget_in_flight();
     deadlines_.clear();
     again_.clear_and_dispose([this](request* r) { queue_.push_back(*r); });
 }
@@ -59,14 +60,19 @@ request* admission::next() noexcept
 {
     if (!has_next())
         return nullptr;
-    request* r = pop();
+    request* r = front();
+    // It keeps its deadline: that ends the wait of its caller also when it has been started.
+    unlink(*r);
+    started_.push_back(*r);
     ++in_flight_;
     bytes_ += r->bytes;
     return r;
 }
 
-void admission::finished(const request& r) noexcept
+void admission::finished(request& r) noexcept
 {
+    forget_deadline(r);
+    started_.erase(started_.iterator_to(r));
     --in_flight_;
     bytes_ -= r.bytes;
 }
@@ -76,7 +82,9 @@ request* admission::expired(time_point now) noexcept
     if (deadlines_.empty() || deadlines_.begin()->options.deadline > now)
         return nullptr;
     request* r = &*deadlines_.begin();
-    remove(*r);
+    forget_deadline(*r);
+    if (r->queued)
+        unlink(*r);
     return r;
 }
 
@@ -87,14 +95,30 @@ admission::time_point admission::first_deadline() const noexcept
 
 void admission::remove(request& r) noexcept
 {
+    forget_deadline(r);
+    unlink(r);
+}
+
+void admission::forget_deadline(request& r) noexcept
+{
     if (r.by_deadline.is_linked())
         deadlines_.erase(deadlines_.iterator_to(r));
+}
+
+void admission::unlink(request& r) noexcept
+{
     if (r.by_sequence.is_linked())
         again_.erase(again_.iterator_to(r));
     else
         queue_.remove(r);
     r.queued = false;
     --queued_;
+}
+
+void admission::forget_in_flight() noexcept
+{
+    started_.clear_and_dispose([this](request* r) { forget_deadline(*r); });
+    in_flight_ = bytes_ = 0;
 }
 
 request* admission::pop() noexcept

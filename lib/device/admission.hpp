@@ -4,6 +4,7 @@
 #include <coaccel/detail/request.hpp>
 #include <coaccel/device/device_options.hpp>
 
+#include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 
 namespace coaccel::detail {
@@ -34,15 +35,27 @@ public:
     bool has_next() noexcept;
 
     /// A request that `next` gave has ended.
-    void finished(const request& r) noexcept;
+    void finished(request& r) noexcept;
 
-    /// A waiting request whose deadline has passed, taken out; nullptr when there is none.
+    /// A request whose deadline has passed, once: one that waits is taken out, one in flight stays. nullptr when there
+    /// is none.
     request* expired(time_point now) noexcept;
     time_point first_deadline() const noexcept;
+
+    /// Calls the function with every request in flight.
+    template <class Function>
+    void for_each_in_flight(Function function)
+    {
+        for (request& r : started_)
+            function(r);
+    }
 
     /// Takes a waiting request out.
     void remove(request& r) noexcept;
     request* pop() noexcept;
+
+    /// Those in flight are about to be destroyed by others.
+    void forget_in_flight() noexcept;
 
     std::uint64_t queued() const noexcept { return queued_; }
     std::uint64_t in_flight() const noexcept { return in_flight_; }
@@ -68,14 +81,22 @@ private:
         boost::intrusive::multiset<request, boost::intrusive::member_hook<request, set_hook, &request::by_sequence>,
                                    boost::intrusive::compare<before>, boost::intrusive::constant_time_size<false>>;
 
+    using started_list =
+        boost::intrusive::list<request, boost::intrusive::member_hook<request, list_hook, &request::in_flight>,
+                               boost::intrusive::constant_time_size<false>>;
+
     bool fits(const request& r) const noexcept;
+    void unlink(request& r) noexcept;
+    void forget_deadline(request& r) noexcept;
     void note_waiting(request& r) noexcept;
 
     queue_limits limits_;
     /// Requests that are put back end in any order, but all of them came before those that were never started.
     ordered_set again_;
     pending_list queue_;
+    /// Of those that wait and those in flight.
     deadline_set deadlines_;
+    started_list started_;
     std::uint64_t queued_ = 0;
     std::uint64_t in_flight_ = 0;
     std::uint64_t bytes_ = 0;

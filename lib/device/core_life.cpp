@@ -131,6 +131,8 @@ void device_core::close_context()
 void device_core::stop(bool abandon)
 {
     life_.stop(abandon);
+    if (life_.state() != device_state::stopped && !stopping_work_)
+        stopping_work_.emplace(executor_);
     end_replacements(errc::device_stopped, arrivals_);
 }
 
@@ -159,6 +161,7 @@ void device_core::finish_stop()
         log_line(log_level::info, "stopped");
     retry_at_ = clock::time_point::max();
     timer_->cancel();
+    stopping_work_.reset();
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), errc::device_stopped);
     while (request* r = admission_.pop())

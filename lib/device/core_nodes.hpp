@@ -46,8 +46,9 @@ struct device_core::keeper final : pending {
 
 /// Cancels one request, or with id 0 all of them.
 struct device_core::cancel_node final : inbox_node {
-    explicit cancel_node(std::uint64_t i) noexcept : inbox_node(kind::cancel), id(i) {}
+    cancel_node(std::uint64_t i, ending e) noexcept : inbox_node(kind::cancel), id(i), why(e) {}
     std::uint64_t id;
+    ending why;
 };
 
 struct device_core::created_node final : inbox_node {

@@ -49,7 +49,6 @@ void device_core::on_request(request& r)
 {
     r.arrived = now_;
     r.sequence = ++arrivals_;
-    r.epoch = epoch_;
     if (r.cancel_id != 0)
         cancellable_.insert(r);
     switch (r.call) {
@@ -108,7 +107,7 @@ void device_core::on_replace(request& r)
     life_.replace();
 }
 
-void device_core::on_cancel(std::uint64_t cancel_id)
+void device_core::on_cancel(std::uint64_t cancel_id, ending why)
 {
     const auto found = cancellable_.find(cancel_id);
     if (found == cancellable_.end())
@@ -116,9 +115,8 @@ void device_core::on_cancel(std::uint64_t cancel_id)
     request& r = *found;
     switch (r.call) {
     case request_kind::exec:
-        r.cancelled = true;
         if (!r.queued)
-            return;
+            return give_up(r, why);
         admission_.remove(r);
         break;
     case request_kind::start: starting_.remove(r); break;
@@ -133,9 +131,9 @@ void device_core::on_cancel(std::uint64_t cancel_id)
 
 void device_core::on_cancel_all()
 {
-    ++epoch_;
     while (request* r = admission_.pop())
         complete(*r, asio::error::operation_aborted);
+    admission_.for_each_in_flight([this](request& r) { give_up(r, ending::terminal); });
     end_side_calls(asio::error::operation_aborted);
 }
 
@@ -151,8 +149,30 @@ void device_core::release_due()
 
 void device_core::expire()
 {
-    while (request* r = admission_.expired(now_))
-        complete(*r, errc::deadline_exceeded);
+    while (request* r = admission_.expired(now_)) {
+        if (r->in_flight.is_linked())
+            give_up(*r, ending::deadline);
+        else
+            complete(*r, errc::deadline_exceeded);
+    }
+}
+
+/// The caller of a request in flight does not want to wait for it any more.
+void device_core::give_up(request& r, ending why) noexcept
+{
+    const auto stage = r.given_up ? op_stage::given_up : op_stage::started;
+    const answer when = when_to_answer(stage, why, r.uses_callers_memory);
+    if (when == answer::as_it_ends)
+        return;
+    r.given_up =
+        why == ending::deadline ? make_error_code(errc::deadline_exceeded) : error_code(asio::error::operation_aborted);
+    if (when == answer::when_left)
+        return;
+    r.answered = true;
+    if (r.by_id.is_linked())
+        cancellable_.erase(cancellable_.iterator_to(r));
+    count(r, r.given_up);
+    done_.push_back(*r.detach(r.given_up));
 }
 
 /// Whether the next in the queue is for the context there is: what came before a replacement was asked for still runs
@@ -185,16 +205,17 @@ void device_core::finished(request& r, error_code ec) noexcept
         }
         return admission_.put_back(r);
     }
-    if (!ec && (r.cancelled || r.epoch != epoch_))
-        ec = asio::error::operation_aborted;
     latency_of(known_by(r)).add(std::max(now_, r.ended) - r.arrived);
-    complete(r, ec);
+    // What it allocated goes back with it.
+    if (r.answered)
+        return r.destroy();
+    complete(r, r.given_up ? r.given_up : ec);
 }
 
 bool device_core::may_run_again(const request& r, const error_code& ec) const noexcept
 {
-    return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.cancelled && r.epoch == epoch_ &&
-           !life_.stopping() && !life_.failed() && names_nothing_old(r);
+    return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.given_up && !life_.stopping() &&
+           !life_.failed() && names_nothing_old(r);
 }
 
 // By number: ops with arguments of the caller's choice have many descriptions, and one name.
@@ -210,10 +231,23 @@ void device_core::complete(request& r, error_code ec) noexcept
 {
     if (r.by_id.is_linked())
         cancellable_.erase(cancellable_.iterator_to(r));
-    if (r.call == request_kind::exec)
-        ++(ec ? failed_ : completed_);
+    count(r, ec);
     r.ec = ec;
     done_.push_back(r);
+}
+
+void device_core::count(const request& r, const error_code& ec) noexcept
+{
+    if (r.call != request_kind::exec)
+        return;
+    if (!ec)
+        ++completed_;
+    else if (ec == asio::error::operation_aborted)
+        ++cancelled_;
+    else if (ec == errc::deadline_exceeded)
+        ++expired_;
+    else
+        ++failed_;
 }
 
 void device_core::fill(device_stats& s) const
@@ -226,6 +260,8 @@ void device_core::fill(device_stats& s) const
     s.in_flight = admission_.in_flight();
     s.completed = completed_;
     s.failed = failed_;
+    s.cancelled = cancelled_;
+    s.expired = expired_;
     s.restarts = generation_count_ > 1 ? generation_count_ - 1 : 0;
     if (context_) {
         s.backend = context_->backend_name();

@@ -21,9 +21,9 @@ void submit(const core_ptr& core, request& r)
     r.post();
 }
 
-void cancel(const core_ptr& core, std::uint64_t cancel_id)
+void cancel(const core_ptr& core, std::uint64_t cancel_id, asio::cancellation_type type)
 {
-    core->cancel(cancel_id);
+    core->cancel(cancel_id, type);
 }
 
 std::uint64_t next_cancel_id() noexcept

@@ -10,8 +10,6 @@
 namespace coaccel::detail {
 namespace {
 
-constexpr auto longest_idle_timer = std::chrono::milliseconds(30);
-
 std::uint32_t next_device_id() noexcept
 {
     static std::atomic<std::uint32_t> last{0};
@@ -47,6 +45,7 @@ device_core::~device_core()
 {
     withdraw();
     cancellable_.clear();
+    admission_.forget_in_flight();
     pending_list orphans;
     empty_inbox(orphans);
 }
@@ -77,14 +76,14 @@ void device_core::submit(request& r)
     done.post_all();
 }
 
-void device_core::cancel(std::uint64_t cancel_id)
+void device_core::cancel(std::uint64_t cancel_id, asio::cancellation_type type)
 {
-    push(*new cancel_node(cancel_id));
+    push(*new cancel_node(cancel_id, ending_of(type)));
 }
 
 void device_core::cancel_all()
 {
-    push(*new cancel_node(0));
+    push(*new cancel_node(0, ending::terminal));
 }
 
 void device_core::handle_dropped() noexcept
@@ -167,9 +166,12 @@ void device_core::turn(pending_list& done, clock::duration patience)
     follow(life_.advance_replace(admission_.in_flight() > 0 || may_start()));
     follow(life_.advance_stop(has_work()));
     publish();
-    set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
+    const bool again = next.when == next_turn::kind::again;
+    // The turn that comes at once looks at all of these itself.
+    if (!again)
+        set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
     done_.swap(done);
-    if (next.when == next_turn::kind::again || !inbox_.rest())
+    if (again || !inbox_.rest())
         schedule();
 }
 
@@ -183,7 +185,7 @@ void device_core::handle(inbox_node& node)
         if (n->id == 0)
             on_cancel_all();
         else
-            on_cancel(n->id);
+            on_cancel(n->id, n->why);
         break;
     }
     case inbox_node::kind::wake: wake_queued_.store(false, std::memory_order_release); break;
@@ -218,12 +220,10 @@ void device_core::keep(release_node& n)
 
 void device_core::set_timer(clock::time_point when)
 {
-    // Setting a timer and taking it back is a call of the system each, too much for every op. One that goes off too
-    // early costs a turn; but it also keeps the executor at work, so a late one is not left standing.
+    // Setting a timer is a system call, cancelling it is not. One that goes off too early costs a turn and is left
+    // alone; but not when there is nothing to wait for, because it keeps the executor at work.
     const bool set = now_ < timer_at_ && timer_at_ != clock::time_point::max();
-    if (set && when >= timer_at_ && (when != clock::time_point::max() || timer_at_ - now_ < longest_idle_timer))
-        return;
-    if (when == timer_at_)
+    if (when == timer_at_ || (set && when > timer_at_ && when != clock::time_point::max()))
         return;
     timer_at_ = when;
     if (when == clock::time_point::max()) {
@@ -274,12 +274,14 @@ void device_core::shutdown(pending_list& out) noexcept
 {
     gone_.store(true, std::memory_order_release);
     timer_.reset();
+    stopping_work_.reset();
     if (context_)
         context_->drop(out);
     if (orphaned())
         (void)context_.release();
     context_.reset();
     cancellable_.clear();
+    admission_.forget_in_flight();
     while (request* r = admission_.pop())
         out.push_back(*r);
     for (pending_list* list : {&starting_, &stopping_, &replacing_, &asking_, &done_})

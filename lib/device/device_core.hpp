@@ -5,6 +5,7 @@
 #include "device/admission.hpp"
 #include "device/backends.hpp"
 #include "device/blocking_pool.hpp"
+#include "device/ending_rule.hpp"
 #include "device/latency.hpp"
 #include "device/lifecycle.hpp"
 
@@ -15,6 +16,7 @@
 #include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/detail/side_requests.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/circular_buffer.hpp>
 #include <boost/intrusive/set.hpp>
@@ -49,7 +51,7 @@ public:
     // From any thread.
     void push(inbox_node& node);
     void submit(request& r);
-    void cancel(std::uint64_t cancel_id);
+    void cancel(std::uint64_t cancel_id, asio::cancellation_type type);
     void cancel_all();
     void handle_dropped() noexcept;
     std::shared_ptr<buffer_owner> make_owner();
@@ -83,7 +85,7 @@ private:
     void on_exec(request& r);
     void on_shutdown(shutdown_call& r);
     void on_replace(request& r);
-    void on_cancel(std::uint64_t cancel_id);
+    void on_cancel(std::uint64_t cancel_id, ending why);
     void on_cancel_all();
     void on_created(created_node& node);
     void on_side_call(request& r);
@@ -118,6 +120,8 @@ private:
     void end_side_calls(error_code ec);
     void take_side_calls(pending_list& out) noexcept;
     bool may_run_again(const request& r, const error_code& ec) const noexcept;
+    void give_up(request& r, ending why) noexcept;
+    void count(const request& r, const error_code& ec) noexcept;
     void complete(request& r, error_code ec) noexcept;
     latency_histogram& latency_of(const op_info& info);
     bool has_work() const noexcept { return !admission_.empty() || !compiling_.empty(); }
@@ -160,8 +164,9 @@ private:
     clock::time_point now_{};
     clock::time_point retry_at_ = clock::time_point::max();
     std::optional<asio::steady_timer> timer_;
+    /// While the device stops: what it still has to do may have no handler any more that keeps the executor at work.
+    std::optional<asio::executor_work_guard<asio::any_io_executor>> stopping_work_;
     clock::time_point timer_at_ = clock::time_point::max();
-    std::uint64_t epoch_ = 0;
     std::uint64_t arrivals_ = 0;
     /// The request that asked for the replacement under way.
     std::uint64_t replace_at_ = 0;
@@ -173,6 +178,8 @@ private:
     generation generation_count_ = 0;
     std::uint64_t completed_ = 0;
     std::uint64_t failed_ = 0;
+    std::uint64_t cancelled_ = 0;
+    std::uint64_t expired_ = 0;
     struct op_times {
         explicit op_times(std::string n) : name(std::move(n)) {}
         std::string name;

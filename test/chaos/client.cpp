@@ -149,7 +149,9 @@ asio::awaitable<bool> client::cancelled(device gpu, buffer<float> x)
     };
     counts_.ops.add();
     asio::post(strand, start);
-    asio::post(strand, [signal] { signal->emit(asio::cancellation_type::total); });
+    constexpr asio::cancellation_type types[] = {asio::cancellation_type::total, asio::cancellation_type::partial,
+                                                 asio::cancellation_type::terminal};
+    asio::post(strand, [signal, type = types[pick(3)]] { signal->emit(type); });
     co_return true;
 }
 

@@ -31,8 +31,8 @@ struct exec_options {
     static constexpr clock::time_point no_deadline = clock::time_point::max();
     static constexpr int any_lane = -1;
 
-    /// The op must have been started by then, or it completes with errc::deadline_exceeded. An op that
-    /// was started cannot be recalled: it runs to its end and reports what really happened.
+    /// The caller's wait ends by then, with errc::deadline_exceeded. An op that waits is not started; one that was
+    /// started runs to its end, and when it uses memory of the caller's, the wait lasts until the device has left that.
     clock::time_point deadline = no_deadline;
     coaccel::priority priority = priority::normal;
     /// A lane of the caller's choice, from 0 to 3; these are apart from the lanes of the policy.

@@ -74,6 +74,8 @@ private:
 template <element T>
 class alloc_request : public buffer_request<T, memory::fill<T>> {
 public:
+    static constexpr bool detachable = true;
+
     alloc_request(const core_ptr& core, std::size_t count, bool zeroed, const exec_options& how)
         : buffer_request<T, memory::fill<T>>(core, count, memory::fill<T>{}, zeroed ? 2 : 1, how)
     {}
@@ -85,6 +87,8 @@ protected:
 template <element T>
 class managed_request : public request {
 public:
+    static constexpr bool detachable = true;
+
     managed_request(const core_ptr& core, std::size_t count)
         : lease_(core), allocate_{.count = count, .type = dtype_v<T>, .kind = memory_kind::managed}
     {
@@ -124,6 +128,8 @@ protected:
 template <element T>
 class download_request : public request {
 public:
+    static constexpr bool detachable = true;
+
     download_request(const core_ptr&, const ref<T>& source, const exec_options& how = {})
         : collect_{.src = source, .sink = {this, &append, &room}}
     {

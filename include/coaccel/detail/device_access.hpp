@@ -2,6 +2,7 @@
 #define COACCEL_DETAIL_DEVICE_ACCESS_HPP
 
 #include <coaccel/core/buffer.hpp>
+#include <coaccel/detail/detached_request.hpp>
 #include <coaccel/detail/pending_op.hpp>
 #include <coaccel/detail/request.hpp>
 
@@ -21,7 +22,7 @@ COACCEL_DECL asio::any_io_executor executor_of(const core_ptr& core) noexcept;
 /// Hands a request to its device. Without a device it completes with errc::invalid_argument.
 COACCEL_DECL void submit(const core_ptr& core, request& r);
 
-COACCEL_DECL void cancel(const core_ptr& core, std::uint64_t cancel_id);
+COACCEL_DECL void cancel(const core_ptr& core, std::uint64_t cancel_id, asio::cancellation_type type);
 COACCEL_DECL std::uint64_t next_cancel_id() noexcept;
 
 /// Made before the memory it will own, so that giving the memory back never needs memory.
@@ -39,7 +40,7 @@ struct device_canceller {
         if ((type & honoured) == asio::cancellation_type::none)
             return;
         if (auto c = core.lock())
-            cancel(c, id);
+            cancel(c, id, type);
     }
 };
 
@@ -56,13 +57,35 @@ struct initiate_request {
     void operator()(Handler&& handler, Args&&... args) const
     {
         const bool cancellable = asio::get_associated_cancellation_slot(handler).is_connected();
-        using op_type = pending_op<Request, std::decay_t<Handler>, executor_type>;
-        auto* r = op_type::create(static_cast<Handler&&>(handler), get_executor(), core, static_cast<Args&&>(args)...);
-        if (cancellable) {
-            r->cancel_id = next_cancel_id();
-            r->on_cancel(device_canceller{core, r->cancel_id});
+        if constexpr (requires { requires Request::detachable; }) {
+            using request_type = detached_request<Request>;
+            using op_type =
+                pending_op<reply_op<typename request_type::arguments>, std::decay_t<Handler>, executor_type>;
+            std::unique_ptr<request_type, destroyer> r(request_type::create(core, static_cast<Args&&>(args)...));
+            auto* answer = op_type::create(static_cast<Handler&&>(handler), get_executor());
+            r->attach(*answer);
+            start(*r.release(), *answer, cancellable);
+        } else {
+            using op_type = pending_op<Request, std::decay_t<Handler>, executor_type>;
+            auto* r =
+                op_type::create(static_cast<Handler&&>(handler), get_executor(), core, static_cast<Args&&>(args)...);
+            start(*r, *r, cancellable);
         }
-        submit(core, *r);
+    }
+
+private:
+    struct destroyer {
+        void operator()(request* r) const noexcept { r->destroy(); }
+    };
+
+    template <class Op>
+    void start(request& r, Op& with_handler, bool cancellable) const
+    {
+        if (cancellable) {
+            r.cancel_id = next_cancel_id();
+            with_handler.on_cancel(device_canceller{core, r.cancel_id});
+        }
+        submit(core, r);
     }
 };
 

@@ -27,6 +27,10 @@ std::uint64_t host_bytes(const Op& op) noexcept
         return 0;
 }
 
+/// Whether the device uses nothing of the caller's once the op has been copied.
+template <class Op>
+inline constexpr bool stands_alone = !requires { requires Op::uses_callers_memory; };
+
 template <class T>
 struct reply_cell {
     T value{};
@@ -56,6 +60,8 @@ struct kept<Op> {
 template <op Op>
 class exec_request : public request {
 public:
+    static constexpr bool detachable = stands_alone<Op>;
+
     exec_request(const core_ptr&, const Op& o, const exec_options& how) : op_(o), kept_(o)
     {
         options = how;
@@ -88,6 +94,8 @@ class seq_request : public request {
     using indices = std::index_sequence_for<Ops...>;
 
 public:
+    static constexpr bool detachable = (stands_alone<Ops> && ...);
+
     seq_request(const core_ptr&, const op_seq<Ops...>& s, const exec_options& how)
         : ops_(s.ops), kept_(std::apply([](const Ops&... o) { return std::tuple(kept<Ops>(o)...); }, s.ops))
     {

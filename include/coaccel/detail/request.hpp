@@ -6,6 +6,7 @@
 #include <coaccel/detail/inbox.hpp>
 #include <coaccel/detail/pending.hpp>
 
+#include <boost/intrusive/list_hook.hpp>
 #include <boost/intrusive/set_hook.hpp>
 
 #include <chrono>
@@ -15,6 +16,7 @@
 namespace coaccel::detail {
 
 using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
+using list_hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
 
 /// What a caller wants of a device.
 enum class request_kind : std::uint8_t { exec, start, stats, shutdown, replace, pinned, compile };
@@ -31,7 +33,13 @@ public:
     /// request is run again.
     virtual void prepare(std::size_t) noexcept {}
 
+    /// Gives the handler away, to be completed with this error; the request stays with the device until it ends, and is
+    /// then destroyed. Only of one that uses no memory of the caller's.
+    virtual pending* detach(error_code) noexcept { return nullptr; }
+
     const request_kind call;
+    /// The device reads or writes memory that the caller may release once the handler is called.
+    bool uses_callers_memory = true;
     std::span<bound_op> ops;
     exec_options options;
     /// Host bytes this request moves; admission counts them.
@@ -43,17 +51,19 @@ public:
     set_hook by_deadline;
     set_hook by_sequence;
     set_hook by_id;
+    list_hook in_flight;
     std::chrono::steady_clock::time_point arrived{};
     std::chrono::steady_clock::time_point launched{};
     /// When its context saw it end.
     std::chrono::steady_clock::time_point ended{};
     /// Counts the requests of a device in the order of their arrival.
     std::uint64_t sequence = 0;
-    /// Which device-wide cancellation came last before this request.
-    std::uint64_t epoch = 0;
     error_code outcome;
-    bool cancelled = false;
+    /// Why the caller was, or will be, answered with something else than the outcome.
+    error_code given_up;
     bool queued = false;
+    /// The handler is gone.
+    bool answered = false;
 
 protected:
     ~request() = default;

@@ -53,6 +53,7 @@ struct write_op {
     using reply = void;
     static constexpr std::string_view name = "memory.write";
     static constexpr library lib = library::memory;
+    static constexpr bool uses_callers_memory = true;
 
     out<T> dst{};
     const T* src = nullptr;
@@ -69,6 +70,7 @@ struct read_op {
     using reply = void;
     static constexpr std::string_view name = "memory.read";
     static constexpr library lib = library::memory;
+    static constexpr bool uses_callers_memory = true;
 
     in<T> src{};
     T* dst = nullptr;

@@ -40,14 +40,14 @@ enum class init : std::uint8_t { none, zero };
 ///
 /// Executor: handlers run on their associated executor, or else on the device's.
 /// Cancellation, of every function: total, partial and terminal. An op that still waits completes with
-/// operation_aborted and leaves no trace; one that was started cannot be recalled and completes with
-/// operation_aborted once the device has left the caller's memory.
-/// Errors, of every function: errc::device_stopped and errc::device_failed when the device is; errc::context_lost when
-/// its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of those that start ops:
-/// errc::queue_full; with exec_options also errc::deadline_exceeded. Waiting for pinned memory and compiling are not
-/// counted against the queue.
-/// Thread safety: const functions from any thread, on the same copy too; assigning to a copy is for one thread at a
-/// time.
+/// operation_aborted and leaves no trace. One that was started runs to its end: total cancellation is ignored; after
+/// partial and terminal it completes with operation_aborted, at once or, when it uses memory of the caller's
+/// (async_upload, async_write, async_read, async_submit), once the device has left that. A deadline acts like terminal
+/// cancellation. Errors, of every function: errc::device_stopped and errc::device_failed when the device is;
+/// errc::context_lost when its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of
+/// those that start ops: errc::queue_full; with exec_options also errc::deadline_exceeded. Waiting for pinned memory
+/// and compiling are not counted against the queue. Thread safety: const functions from any thread, on the same copy
+/// too; assigning to a copy is for one thread at a time.
 class COACCEL_DECL device {
 public:
     using executor_type = asio::any_io_executor;
@@ -380,7 +380,7 @@ public:
         return async_shutdown(shutdown::drain, static_cast<Token&&>(token));
     }
 
-    /// Cancels every op the device has accepted so far.
+    /// Cancels every op the device has accepted so far, as terminal cancellation of each of them would.
     void cancel() const;
 
     /// Where the device stands now.

@@ -33,7 +33,12 @@ struct device_stats {
     std::uint64_t queued = 0;
     std::uint64_t in_flight = 0;
     std::uint64_t completed = 0;
+    /// With an error other than the two below.
     std::uint64_t failed = 0;
+    /// With operation_aborted.
+    std::uint64_t cancelled = 0;
+    /// With errc::deadline_exceeded.
+    std::uint64_t expired = 0;
     /// Every context after the first, also those asked for by async_replace.
     std::uint64_t restarts = 0;
     std::vector<op_latency> latencies;

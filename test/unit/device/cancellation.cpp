@@ -62,20 +62,6 @@ TEST_CASE("an op that waits is cancelled at once and leaves no trace")
     }
 }
 
-TEST_CASE("an op that was started is aborted only when the device has left the caller's memory")
-{
-    for (const auto type : types) {
-        asio::io_context io;
-        blocked b(io);
-        b.running.emit(type);
-        CHECK(await(io, b.gpu.async_stats()).value().in_flight == 1);
-        CHECK(b.running_outcome == errc::no_value);
-        b.gate.open();
-        test::run_until(io, [&] { return b.running_outcome != errc::no_value; });
-        CHECK(b.running_outcome == operation_aborted);
-    }
-}
-
 TEST_CASE("a cancelled allocation gives its memory back")
 {
     asio::io_context io;
@@ -159,7 +145,7 @@ TEST_CASE("a start and a shutdown can be given up waiting for")
     CHECK(await(io, b.gpu.async_shutdown()));
 }
 
-TEST_CASE("deadlines: in the past, while waiting, and not after the start")
+TEST_CASE("deadlines: in the past, while waiting, and far away")
 {
     asio::io_context io;
     blocked b(io);

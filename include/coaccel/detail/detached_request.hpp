@@ -1,0 +1,114 @@
+#ifndef COACCEL_DETAIL_DETACHED_REQUEST_HPP
+#define COACCEL_DETAIL_DETACHED_REQUEST_HPP
+
+#include <coaccel/detail/block_pool.hpp>
+#include <coaccel/detail/request.hpp>
+
+#include <memory>
+#include <tuple>
+#include <utility>
+
+namespace coaccel::detail {
+
+/// The base of a pending_op whose arguments are set by another object.
+template <class Arguments>
+class reply_op : public pending {
+public:
+    void set(Arguments&& arguments) { arguments_ = std::move(arguments); }
+    Arguments take() { return std::move(arguments_); }
+
+protected:
+    ~reply_op() = default;
+
+private:
+    Arguments arguments_{};
+};
+
+/// A request in memory of its own, apart from its handler. The handler can therefore be called, and its memory
+/// released, while the device still uses the request. Only for requests that use no memory of the caller's.
+template <class Base>
+class detached_request final : public Base {
+public:
+    using arguments = decltype(std::declval<Base&>().take());
+
+    template <class... Args>
+    static detached_request* create(Args&&... args)
+    {
+        block_allocator<detached_request> alloc;
+        memory_guard guard{alloc.allocate(1)};
+        ::new (static_cast<void*>(guard.memory)) detached_request(std::forward<Args>(args)...);
+        return std::exchange(guard.memory, nullptr);
+    }
+
+    /// Takes the handler. Once, before the request is submitted.
+    void attach(reply_op<arguments>& handler) noexcept { handler_ = &handler; }
+
+    pending* detach(error_code ec) noexcept override
+    {
+        arguments early{};
+        std::get<0>(early) = ec;
+        handler_->set(std::move(early));
+        return std::exchange(handler_, nullptr);
+    }
+
+    void post() override
+    {
+        if (auto* to = finish())
+            to->post();
+    }
+
+    void dispatch() override
+    {
+        if (auto* to = finish())
+            to->dispatch();
+    }
+
+    void destroy() noexcept override
+    {
+        auto* handler = handler_;
+        release_memory();
+        if (handler)
+            handler->destroy();
+    }
+
+private:
+    struct memory_guard {
+        detached_request* memory;
+
+        ~memory_guard()
+        {
+            if (memory)
+                block_allocator<detached_request>().deallocate(memory, 1);
+        }
+    };
+
+    template <class... Args>
+    explicit detached_request(Args&&... args) : Base(std::forward<Args>(args)...)
+    {
+        this->uses_callers_memory = false;
+    }
+
+    ~detached_request() = default;
+
+    /// Hands the outcome to the handler and consumes the request; null when the handler was detached.
+    pending* finish()
+    {
+        auto* to = handler_;
+        if (to)
+            to->set(this->take());
+        release_memory();
+        return to;
+    }
+
+    void release_memory() noexcept
+    {
+        this->~detached_request();
+        block_allocator<detached_request>().deallocate(this, 1);
+    }
+
+    reply_op<arguments>* handler_ = nullptr;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,292 @@
+#include "support/devices.hpp"
+#include "support/gate.hpp"
+#include "support/tracking.hpp"
+
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <boost/asio.hpp>
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using asio::error::operation_aborted;
+using test::await;
+using test::make_device;
+
+/// A device with one lane, on which an op stands at a gate. What comes behind it is started and does not end.
+struct held_up {
+    held_up()
+    {
+        auto o = test::pool_options();
+        o.context.lanes = lane_policy::single();
+        gpu = make_device(io, o);
+        x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+        y = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+        gpu.async_submit(inout(y), test::gate_op{&gate}, asio::detached);
+        test::run_until(io, [this] { return gate.reached(1); });
+    }
+    held_up(const held_up&) = delete;
+    held_up& operator=(const held_up&) = delete;
+    ~held_up() { gate.open(); }
+
+    device_stats stats() { return await(io, gpu.async_stats()).value(); }
+
+    // Before the execution context, whose end waits for ops.
+    test::gate gate;
+    std::vector<float> memory = std::vector<float>(4, 1.0f);
+    asio::io_context io;
+    device gpu;
+    buffer<float> x;
+    buffer<float> y;
+};
+
+using on_answer = std::function<void(error_code)>;
+
+struct kind {
+    std::string_view name;
+    bool uses_callers_memory;
+    void (*start)(held_up&, const exec_options&, asio::cancellation_slot, on_answer);
+};
+
+template <class Handler>
+auto bound(asio::cancellation_slot slot, Handler handler)
+{
+    return asio::bind_cancellation_slot(slot, std::move(handler));
+}
+
+const kind kinds[] = {
+    {"exec", false,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_exec(memory::fill<float>{h.x, 2.0f}, how, bound(slot, std::move(done)));
+     }},
+    {"exec with a reply", false,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_exec(blas::asum<float>{.x = h.x, .n = 4}, how,
+                          bound(slot, [done](error_code ec, float) { done(ec); }));
+     }},
+    {"seq", false,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_exec(seq(memory::fill<float>{h.x, 2.0f}, blas::asum<float>{.x = h.x, .n = 4}), how,
+                          bound(slot, [done](error_code ec, std::tuple<float>) { done(ec); }));
+     }},
+    {"alloc", false,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_alloc<float>(8, init::zero, how, bound(slot, [done](error_code ec, const buffer<float>& made) {
+                                      CHECK(bool(made) == !ec);
+                                      done(ec);
+                                  }));
+     }},
+    {"download", false,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_download(h.x, how, bound(slot, [done](error_code ec, const std::vector<float>& got) {
+                                  CHECK(got.empty() == bool(ec));
+                                  done(ec);
+                              }));
+     }},
+    {"write", true,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_write(h.x, h.memory, how, bound(slot, std::move(done)));
+     }},
+    {"read", true,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_read(h.x, h.memory, how, bound(slot, std::move(done)));
+     }},
+    {"upload", true,
+     [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
+         h.gpu.async_upload(h.memory, how, bound(slot, [done](error_code ec, const buffer<float>&) { done(ec); }));
+     }},
+};
+
+struct outcome {
+    error_code ec = errc::no_value;
+    bool is_there() const { return ec != errc::no_value; }
+    on_answer handler()
+    {
+        return [this](error_code e) { ec = e; };
+    }
+};
+
+/// Checks that an op is answered with `wanted`, and when.
+void check_answer(held_up& h, const kind& k, const outcome& o, error_code wanted)
+{
+    if (!k.uses_callers_memory)
+        test::run_until(h.io, [&] { return o.is_there(); });
+    const auto before = h.stats();
+    CHECK(o.is_there() == !k.uses_callers_memory);
+    // It is still the device's.
+    CHECK(before.in_flight == 2);
+    h.gate.open();
+    test::run_until(h.io, [&] { return o.is_there(); });
+    CHECK(o.ec == wanted);
+    test::run_until(h.io, [&] { return h.stats().in_flight == 0; });
+    const auto after = h.stats();
+    CHECK(after.live_buffers == 2);
+    CHECK(after.failed == 0);
+    CHECK(after.cancelled == (wanted == operation_aborted));
+    CHECK(after.expired == (wanted == errc::deadline_exceeded));
+}
+
+TEST_SUITE_BEGIN("early answers");
+
+TEST_CASE("a started op that is cancelled, partial or terminal, is aborted at once or when the device has left")
+{
+    for (const auto& k : kinds)
+        for (const auto type : {asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
+            CAPTURE(k.name);
+            held_up h;
+            asio::cancellation_signal signal;
+            outcome o;
+            k.start(h, {}, signal.slot(), o.handler());
+            CHECK(h.stats().in_flight == 2);
+            signal.emit(type);
+            check_answer(h, k, o, operation_aborted);
+        }
+}
+
+TEST_CASE("total cancellation of a started op is ignored")
+{
+    for (const auto& k : kinds) {
+        CAPTURE(k.name);
+        held_up h;
+        asio::cancellation_signal signal;
+        outcome o;
+        k.start(h, {}, signal.slot(), o.handler());
+        CHECK(h.stats().in_flight == 2);
+        signal.emit(asio::cancellation_type::total);
+        CHECK(h.stats().in_flight == 2);
+        CHECK_FALSE(o.is_there());
+        h.gate.open();
+        test::run_until(h.io, [&] { return o.is_there(); });
+        CHECK_FALSE(o.ec);
+        CHECK(h.stats().cancelled == 0);
+    }
+}
+
+TEST_CASE("the deadline of a started op ends the wait of its caller, at once or when the device has left")
+{
+    for (const auto& k : kinds) {
+        CAPTURE(k.name);
+        held_up h;
+        outcome o, later;
+        k.start(h, within(20ms), {}, o.handler());
+        CHECK(h.stats().in_flight == 2);
+        if (k.uses_callers_memory) {
+            // When this one is answered, the deadline of the other has passed.
+            h.gpu.async_exec(memory::fill<float>{h.y, 2.0f}, within(40ms), later.handler());
+            test::run_until(h.io, [&] { return later.is_there(); });
+            CHECK(later.ec == errc::deadline_exceeded);
+            CHECK_FALSE(o.is_there());
+            h.gate.open();
+            test::run_until(h.io, [&] { return o.is_there(); });
+            CHECK(o.ec == errc::deadline_exceeded);
+            test::run_until(h.io, [&] { return h.stats().in_flight == 0; });
+            CHECK(h.stats().expired == 2);
+            CHECK(h.stats().failed == 0);
+            CHECK(h.stats().live_buffers == 2);
+        } else {
+            check_answer(h, k, o, errc::deadline_exceeded);
+        }
+    }
+}
+
+TEST_CASE("cancel() counts as terminal, for everything that was started")
+{
+    for (const auto& k : kinds) {
+        CAPTURE(k.name);
+        held_up h;
+        outcome o, second;
+        k.start(h, {}, {}, o.handler());
+        CHECK(h.stats().in_flight == 2);
+        h.gpu.cancel();
+        (void)h.stats();
+        CHECK(o.is_there() == !k.uses_callers_memory);
+        h.gate.open();
+        test::run_until(h.io, [&] { return o.is_there(); });
+        CHECK(o.ec == operation_aborted);
+        // Nothing after it.
+        h.gpu.async_exec(memory::fill<float>{h.x, 3.0f}, second.handler());
+        test::run_until(h.io, [&] { return second.is_there(); });
+        CHECK_FALSE(second.ec);
+    }
+}
+
+TEST_CASE("an op that was answered early runs to its end, in its order")
+{
+    held_up h;
+    outcome o;
+    h.gpu.async_exec(memory::fill<float>{h.x, 7.0f}, within(10ms), o.handler());
+    test::run_until(h.io, [&] { return o.is_there(); });
+    CHECK(o.ec == errc::deadline_exceeded);
+    h.gate.open();
+    CHECK(await(h.io, h.gpu.async_download(h.x)).value() == std::vector<float>(4, 7.0f));
+}
+
+TEST_CASE("the memory of an allocator of the handler's is released before the handler is called early")
+{
+    held_up h;
+    test::allocation_count count;
+    asio::cancellation_signal signal;
+    bool called = false;
+    h.gpu.async_exec(memory::fill<float>{h.x, 1.0f},
+                     asio::bind_cancellation_slot(
+                         signal.slot(), asio::bind_allocator(test::tracking_allocator<void>(count), [&](error_code ec) {
+                             CHECK(ec == operation_aborted);
+                             CHECK(count.live == 0);
+                             called = true;
+                         })));
+    CHECK(count.allocations >= 1);
+    CHECK(h.stats().in_flight == 2);
+    signal.emit(asio::cancellation_type::terminal);
+    test::run_until(h.io, [&] { return called; });
+    CHECK(h.stats().in_flight == 2);
+    signal.emit(asio::cancellation_type::terminal);
+}
+
+TEST_CASE("the execution context may go while ops that were answered early are still on the device")
+{
+    auto held = std::make_shared<int>(0);
+    {
+        held_up h;
+        int answers = 0;
+        for (const auto& k : kinds)
+            k.start(h, within(10ms), {}, [held, &answers](error_code) { ++answers; });
+        test::run_until(h.io, [&] { return answers == 5; });
+        CHECK(held.use_count() == 4);
+        h.gate.open();
+    }
+    CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("a device finishes what was answered early before it stops, and keeps its executor at work for that")
+{
+    held_up h;
+    outcome o;
+    h.gpu.async_exec(memory::fill<float>{h.x, 7.0f}, within(10ms), o.handler());
+    test::run_until(h.io, [&] { return o.is_there(); });
+    auto states = h.gpu.watch_state();
+    h.x.reset();
+    h.y.reset();
+    h.gpu = {};
+    // Long before the device is idle.
+    std::thread opener([&h] {
+        std::this_thread::sleep_for(20ms);
+        h.gate.open();
+    });
+    test::run_out(h.io);
+    opener.join();
+    CHECK(states.get().state == device_state::stopped);
+}
+
+TEST_SUITE_END();
+
+} // namespace
