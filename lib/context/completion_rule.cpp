@@ -29,16 +29,17 @@ completion_rule::decision completion_rule::adapt(clock::time_point now, const fo
         return {.what = action::poll, .until = until};
     if (next.end == clock::time_point::max() || spin_budget_ == clock::duration::zero())
         return {action::arm};
-    // Wide enough for the delay of a timer, for a core that slept to come round, and for the spread of a kernel.
-    const auto least = 12 * spin_budget_;
-    const auto begin = next.end - std::max(least, next.length / 32);
+    // Wide enough for the delay of a timer and for a core that slept to come round. Not wider for a long op, though its
+    // end is less certain: a caller of `poll` waits for all of it, and being told late costs such an op little.
+    const auto margin = 12 * spin_budget_;
+    const auto begin = next.end - margin;
     if (now < begin && !next.reliable)
         return {action::arm, begin};
     if (now + nap <= begin)
         return {action::wait, std::min(begin, now + std::max(nap, next.length / 32))};
     if (now < begin)
         return {.what = action::poll, .until = begin};
-    if (const auto until = next.end + std::max(least, next.length / 16); now < until)
+    if (const auto until = next.end + margin; now < until)
         return {.what = action::poll, .until = until, .due = true};
     return {action::arm};
 }

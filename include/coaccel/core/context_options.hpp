@@ -46,8 +46,7 @@ struct context_options {
     lane_policy lanes{};
     coaccel::completion completion = completion::adaptive;
     /// How long `adaptive` polls after the last op that ended; twelve times as long before and after the expected end
-    /// of one, or, of one that is longer than that, a thirty-second part of its time before and a sixteenth after.
-    /// Zero: it never polls.
+    /// of one. A call of io_context::poll() lasts as long. Zero: it never polls.
     std::chrono::nanoseconds spin_budget = std::chrono::microseconds(20);
     /// How often the context is asked for faults while ops are in flight.
     std::chrono::nanoseconds monitor_interval = std::chrono::milliseconds(25);

@@ -120,7 +120,8 @@ TEST_CASE("who relies on a forecast looks now and then before the time, at most 
     }
     CHECK(r.decide(true, false, brief.end - 240us - rule::nap, brief).look_at == brief.end - 240us);
     CHECK(r.decide(true, false, start + 1ms, lengthy).look_at == start + 11ms);
-    CHECK(r.decide(true, false, start + 305ms, lengthy).look_at == lengthy.end - 10ms);
+    CHECK(r.decide(true, false, start + 305ms, lengthy).look_at == start + 315ms);
+    CHECK(r.decide(true, false, start + 315ms, lengthy).look_at == lengthy.end - 240us);
 }
 
 TEST_CASE("nobody sleeps for less than a nap before a time that can be relied upon")
@@ -138,13 +139,15 @@ TEST_CASE("nobody sleeps for less than a nap before a time that can be relied up
     CHECK(r.decide(true, false, begin, next).due);
 }
 
-TEST_CASE("the longer an op, the wider adaptive looks around its end")
+TEST_CASE("however long an op, adaptive polls for 24 budgets around its end and no longer")
 {
     rule r({.lanes = {}, .completion = completion::adaptive, .spin_budget = 20us});
-    const rule::forecast next{start + 320ms, 320ms};
-    CHECK(r.decide(true, false, start + 1ms, next).look_at == next.end - 10ms);
-    CHECK(r.decide(true, false, next.end + 19ms, next).what == action::poll);
-    CHECK(r.decide(true, false, next.end + 20ms, next).what == action::arm);
+    for (const std::chrono::nanoseconds length : {std::chrono::nanoseconds(1ms), std::chrono::nanoseconds(320ms)}) {
+        const rule::forecast next{start + length, length};
+        CHECK(r.decide(true, false, start + 30us, next).look_at == next.end - 240us);
+        CHECK(r.decide(true, false, next.end + 239us, next).what == action::poll);
+        CHECK(r.decide(true, false, next.end + 240us, next).what == action::arm);
+    }
 }
 
 TEST_CASE("a forecast makes nobody poll who has no budget for it")

@@ -1,0 +1,74 @@
+#include "support/devices.hpp"
+#include "support/gate.hpp"
+
+#include <coaccel/ops/memory.hpp>
+
+#include <boost/asio.hpp>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using clock_type = std::chrono::steady_clock;
+using test::await;
+using test::make_device;
+
+/// An op that takes its time.
+struct slow_op {
+    std::chrono::milliseconds time;
+
+    void operator()(native_stream, std::span<float>) const { std::this_thread::sleep_for(time); }
+};
+
+TEST_SUITE_BEGIN("device and its executor");
+
+TEST_CASE("run() returns soon after the last op, not when the next look for faults is due")
+{
+    for (const auto how : {completion::adaptive, completion::host_fn, completion::sync}) {
+        CAPTURE(static_cast<int>(how));
+        auto o = test::pool_options();
+        o.context.monitor_interval = 25ms;
+        o.context.completion = how;
+        asio::io_context io;
+        auto gpu = make_device(io, o);
+        auto x = await(io, gpu.async_alloc<float>(4)).value();
+        // The quickest of several: the machine may be busy.
+        auto least = clock_type::duration::max();
+        for (int i = 0; i < 10; ++i) {
+            clock_type::time_point answered{};
+            gpu.async_submit(inout(x), slow_op{2ms}, [&](error_code) { answered = clock_type::now(); });
+            io.restart();
+            io.run();
+            least = std::min(least, clock_type::now() - answered);
+        }
+        CHECK(least < 10ms);
+    }
+}
+
+TEST_CASE("poll() returns while an op runs, also when its end is expected")
+{
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    // Turns rather than time, because the machine may be busy: each of them polls for 5 microseconds, and all of them
+    // for 480 around the expected end.
+    std::size_t most = 0;
+    for (int i = 0; i < 12; ++i) {
+        bool done = false;
+        gpu.async_submit(inout(x), slow_op{60ms}, [&](error_code) { done = true; });
+        while (!done) {
+            io.restart();
+            most = std::max(most, io.poll());
+            std::this_thread::sleep_for(50us);
+        }
+    }
+    CHECK(most < 200);
+}
+
+TEST_SUITE_END();
+
+} // namespace
