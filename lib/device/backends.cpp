@@ -1,5 +1,6 @@
 #include "device/backends.hpp"
 
+#include "core/environment.hpp"
 #include "device/lifecycle.hpp"
 #include "plugin/plugins.hpp"
 #include "worker/worker_source.hpp"
@@ -92,6 +93,7 @@ result<context_source> find_backend(const device_options& options)
 
 result<context_source> find_source(const device_options& options, const boost::asio::any_io_executor& executor)
 {
+    auto environment = copy_environment();
     if (options.isolation == isolation::in_process)
         return find_backend(options);
     worker::source_options o;
@@ -104,6 +106,7 @@ result<context_source> find_source(const device_options& options, const boost::a
     o.standby = options.standby;
     if (options.plugin)
         o.plugin = plugin_file(options.plugin);
+    o.environment = std::move(environment);
     o.faults = options.host.injector;
     o.copy_threads = options.cuda.helper_threads;
     auto made = worker::make_source(o, executor);

@@ -1,3 +1,5 @@
+#include "core/environment.hpp"
+
 #include <coaccel/device/system_info.hpp>
 
 #ifdef COACCEL_HAS_CUDA
@@ -47,6 +49,7 @@ std::string best(const system_info& info)
 
 system_info inspect_system()
 {
+    (void)detail::copy_environment();
     system_info info;
     info.coaccel_version = COACCEL_VERSION_STRING;
 #ifdef COACCEL_HAS_HOST

@@ -2,12 +2,10 @@
 
 #include "worker/fork_guard.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
-#include <string_view>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -110,24 +108,6 @@ void send_signal(int pidfd, int signal) noexcept
 }
 
 } // namespace
-
-std::vector<std::string> child_process::minimal_environment()
-{
-    // The two of Python's are where the search for the vendor's libraries looks for its wheels.
-    static constexpr std::string_view names[] = {"PATH",          "HOME",           "LANG",         "LD_LIBRARY_PATH",
-                                                 "TMPDIR",        "XDG_CACHE_HOME", "ASAN_OPTIONS", "TSAN_OPTIONS",
-                                                 "UBSAN_OPTIONS", "LSAN_OPTIONS",   "VIRTUAL_ENV",  "CONDA_PREFIX"};
-    static constexpr std::string_view prefixes[] = {"CUDA_", "NVIDIA_", "COACCEL_"};
-    std::vector<std::string> kept;
-    for (char** at = environ; at && *at; ++at) {
-        const std::string_view entry(*at);
-        const auto name = entry.substr(0, entry.find('='));
-        const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
-        if (std::ranges::find(names, name) != std::end(names) || std::ranges::any_of(prefixes, begins))
-            kept.emplace_back(entry);
-    }
-    return kept;
-}
 
 result<child_process> child_process::start(const child_setup& setup)
 {

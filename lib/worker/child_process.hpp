@@ -36,9 +36,6 @@ public:
         bool operator==(const end&) const = default;
     };
 
-    /// What a worker needs from the environment of this process, and no more.
-    static std::vector<std::string> minimal_environment();
-
     /// errc::worker_missing when the program cannot be run, errc::out_of_memory when memory, descriptors or processes
     /// are short, errc::start_failed for the rest.
     static result<child_process> start(const child_setup& setup);

@@ -1,37 +1,59 @@
 #include "worker/worker_environment.hpp"
 
-#include "worker/child_process.hpp"
-
 #ifdef COACCEL_HAS_CUDA_HEADERS
 #include "cuda/load/library_search.hpp"
 #endif
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 namespace coaccel::worker {
 namespace {
 
+bool is_needed(std::string_view name)
+{
+    // VIRTUAL_ENV and CONDA_PREFIX are where the search for the vendor's libraries looks for the wheels of Python.
+    static constexpr std::string_view names[] = {"PATH",          "HOME",           "LANG",         "LD_LIBRARY_PATH",
+                                                 "TMPDIR",        "XDG_CACHE_HOME", "ASAN_OPTIONS", "TSAN_OPTIONS",
+                                                 "UBSAN_OPTIONS", "LSAN_OPTIONS",   "VIRTUAL_ENV",  "CONDA_PREFIX"};
+    static constexpr std::string_view prefixes[] = {"CUDA_", "NVIDIA_", "COACCEL_"};
+    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    return std::ranges::find(names, name) != std::end(names) || std::ranges::any_of(prefixes, begins);
+}
+
 #ifdef COACCEL_HAS_CUDA_HEADERS
 // What the program chose comes before the variable in this process, so in the worker it takes the variable's place.
-void put_chosen(std::vector<std::string>& environment, cuda::vendor_library which)
+void put_chosen(detail::environment& variables, cuda::vendor_library which)
 {
     const auto path = cuda::chosen_path(which);
     if (path.empty())
         return;
     const auto name = std::string(cuda::variable_of(which)) + '=';
-    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name); });
-    environment.push_back(name + path);
+    std::erase_if(variables, [&](const std::string& entry) { return entry.starts_with(name); });
+    variables.push_back(name + path);
 }
 #endif
 
 } // namespace
 
-std::vector<std::string> worker_environment()
+detail::environment needed_variables(const detail::environment& of_process)
 {
-    auto environment = child_process::minimal_environment();
+    detail::environment needed;
+    for (const std::string_view entry : of_process)
+        if (is_needed(entry.substr(0, entry.find('='))))
+            needed.emplace_back(entry);
+    return needed;
+}
+
+detail::environment worker_environment(const detail::environment& of_process)
+{
+    auto variables = needed_variables(of_process);
 #ifdef COACCEL_HAS_CUDA_HEADERS
     for (std::size_t i = 0; i < cuda::vendor_library_count; ++i)
-        put_chosen(environment, static_cast<cuda::vendor_library>(i));
+        put_chosen(variables, static_cast<cuda::vendor_library>(i));
 #endif
-    return environment;
+    return variables;
 }
 
 } // namespace coaccel::worker

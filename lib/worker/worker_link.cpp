@@ -66,7 +66,7 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
     how.program = plan.program;
     if (plan.plugin)
         how.arguments = {plugin_flag, *plan.plugin};
-    how.environment = worker_environment();
+    how.environment = worker_environment(plan.environment ? *plan.environment : detail::environment{});
     how.descriptors = {control.fd(), plan.staging_fd, requests.fd(), replies.fd(), lifeline[1].get()};
     BOOST_OUTCOME_TRY(auto child, child_process::start(how));
     return std::make_unique<worker_link>(plan, std::move(control), std::move(requests), std::move(replies),

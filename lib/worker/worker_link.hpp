@@ -1,6 +1,7 @@
 #ifndef COACCEL_WORKER_WORKER_LINK_HPP
 #define COACCEL_WORKER_WORKER_LINK_HPP
 
+#include "core/environment.hpp"
 #include "worker/child_process.hpp"
 #include "worker/doorbell.hpp"
 #include "worker/line_limit.hpp"
@@ -22,6 +23,8 @@ namespace coaccel::worker {
 struct link_plan {
     std::string program;
     std::optional<std::string> plugin{};
+    /// That of the process, as it was when the device was made.
+    std::shared_ptr<const detail::environment> environment{};
     worker_setup setup;
     int staging_fd = -1;
     std::chrono::nanoseconds start_timeout{};

@@ -101,6 +101,7 @@ private:
         link_plan plan;
         BOOST_OUTCOME_TRY(plan.program, find_program(program_));
         plan.plugin = options_.plugin;
+        plan.environment = options_.environment;
         plan.setup = options_.setup;
         plan.setup.context = how;
         plan.setup.staging_bytes = memory_->bytes();

@@ -2,6 +2,7 @@
 #define COACCEL_WORKER_WORKER_SOURCE_HPP
 
 #include "context/context.hpp"
+#include "core/environment.hpp"
 #include "worker/wire.hpp"
 
 #include <coaccel/worker/worker_options.hpp>
@@ -21,6 +22,8 @@ struct source_options {
     worker_setup setup;
     int standby = 0;
     std::optional<std::string> plugin{};
+    /// That of the process, as it is now.
+    std::shared_ptr<const detail::environment> environment{};
     /// Plays faults on the host backend; null: those of the host options.
     fault_injector* faults = nullptr;
     int copy_threads = 4;

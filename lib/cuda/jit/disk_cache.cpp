@@ -1,5 +1,6 @@
 #include "cuda/jit/disk_cache.hpp"
 
+#include "core/environment.hpp"
 #include "cuda/jit/pieces.hpp"
 #include "cuda/load/file.hpp"
 
@@ -116,21 +117,15 @@ std::string checksum(std::string_view text)
     return std::string(reinterpret_cast<const char*>(&sum), sizeof(sum));
 }
 
-std::string environment(const char* variable)
-{
-    const char* value = std::getenv(variable);
-    return value ? value : "";
-}
-
 } // namespace
 
 std::string disk_cache::default_folder()
 {
-    if (auto folder = environment("COACCEL_CACHE_DIR"); !folder.empty())
+    if (auto folder = detail::environment_value("COACCEL_CACHE_DIR"); !folder.empty())
         return folder;
-    if (auto folder = environment("XDG_CACHE_HOME"); folder.starts_with('/'))
+    if (auto folder = detail::environment_value("XDG_CACHE_HOME"); folder.starts_with('/'))
         return folder + "/coaccel/jit";
-    if (auto folder = environment("HOME"); folder.starts_with('/'))
+    if (auto folder = detail::environment_value("HOME"); folder.starts_with('/'))
         return folder + "/.cache/coaccel/jit";
     return {};
 }

@@ -1,8 +1,8 @@
 #include "cuda/jit/toolkit_headers.hpp"
 
+#include "core/environment.hpp"
 #include "cuda/load/file.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -33,7 +33,7 @@ std::vector<fs::path> candidates(const std::string& nvrtc_path)
         found.push_back(root.parent_path() / "cu13/include");
     }
     for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-        if (const char* value = std::getenv(variable); value && *value)
+        if (const auto value = detail::environment_value(variable); !value.empty())
             found.push_back(fs::path(value) / "include");
     found.emplace_back("/usr/local/cuda/include");
     return found;

@@ -1,7 +1,8 @@
 #include "cuda/load/library_search.hpp"
 
+#include "core/environment.hpp"
+
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -156,11 +157,7 @@ search_world search_world::real()
 {
     namespace fs = std::filesystem;
     search_world world;
-    world.variable = [](const char* variable) {
-        // A program with more rights than its user must not open files the user names.
-        const char* value = ::secure_getenv(variable);
-        return std::string(value ? value : "");
-    };
+    world.variable = &detail::environment_value;
     world.names = [](const std::string& folder) {
         strings names;
         std::error_code ec;

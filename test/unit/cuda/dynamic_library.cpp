@@ -1,5 +1,6 @@
 #include "cuda/load/dynamic_library.hpp"
 
+#include "core/environment.hpp"
 #include "unit/cuda/chosen_library.hpp"
 
 #include <doctest/doctest.h>
@@ -100,13 +101,16 @@ TEST_CASE("a missing symbol is named together with the file, and the pointer sta
 TEST_CASE("the environment names the file when the program does not")
 {
     ::setenv("COACCEL_LIBNVRTC", "/no/such/file", 1);
+    (void)detail::copy_environment();
     const auto missing = dynamic_library::open(vendor_library::nvrtc);
     REQUIRE_FALSE(missing);
     CHECK(contains(missing.error().message(), "libnvrtc: tried /no/such/file ("));
 
     ::setenv("COACCEL_LIBNVRTC", stand_in, 1);
+    (void)detail::copy_environment();
     const auto found = dynamic_library::open(vendor_library::nvrtc);
     ::unsetenv("COACCEL_LIBNVRTC");
+    (void)detail::copy_environment();
     REQUIRE(found);
     CHECK(contains(found.value().path(), stand_in));
 }

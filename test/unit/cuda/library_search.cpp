@@ -1,5 +1,7 @@
 #include "cuda/load/library_search.hpp"
 
+#include "core/environment.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -213,8 +215,10 @@ TEST_CASE("the real world is this process and its files")
 {
     const search_world world = search_world::real();
     ::setenv("COACCEL_TEST_VARIABLE", "value", 1);
+    (void)coaccel::detail::copy_environment();
     CHECK(world.variable("COACCEL_TEST_VARIABLE") == "value");
     ::unsetenv("COACCEL_TEST_VARIABLE");
+    (void)coaccel::detail::copy_environment();
     CHECK(world.variable("COACCEL_TEST_VARIABLE").empty());
 
     const auto here = std::filesystem::temp_directory_path();

@@ -1,5 +1,6 @@
 #include "cuda/jit/disk_cache.hpp"
 
+#include "core/environment.hpp"
 #include "support.hpp"
 
 #include <atomic>
@@ -35,11 +36,17 @@ public:
     {
         if (const char* old = ::getenv(name))
             old_ = old;
-        value ? ::setenv(name, value, 1) : ::unsetenv(name);
+        set(value);
     }
-    ~variable() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+    ~variable() { set(old_ ? old_->c_str() : nullptr); }
 
 private:
+    void set(const char* value) const
+    {
+        value ? ::setenv(name_, value, 1) : ::unsetenv(name_);
+        (void)detail::copy_environment();
+    }
+
     const char* name_;
     std::optional<std::string> old_;
 };

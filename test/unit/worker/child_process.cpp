@@ -294,39 +294,4 @@ TEST_CASE("a forked child does nothing to the process of its parent")
     CHECK(child.wait() == end{true, SIGTERM});
 }
 
-TEST_CASE("the minimal environment says where the wheels of Python are")
-{
-    for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-        CAPTURE(name);
-        const auto* const value = std::getenv(name);
-        const std::string before = value ? value : "";
-        ::setenv(name, "/some/where", 1);
-        const auto kept = child_process::minimal_environment();
-        CHECK(std::ranges::count(kept, std::string(name) + "=/some/where") == 1);
-        if (value)
-            ::setenv(name, before.c_str(), 1);
-        else
-            ::unsetenv(name);
-    }
-}
-
-TEST_CASE("the minimal environment keeps what a worker needs")
-{
-    ::setenv("COACCEL_TEST_KEPT", "a=b", 1);
-    ::setenv("CUDA_TEST_KEPT", "", 1);
-    ::setenv("NVIDIA_TEST_KEPT", "1", 1);
-    ::setenv("PATHS", "not kept", 1);
-    ::setenv("MY_CUDA_TEST", "not kept", 1);
-    const auto kept = child_process::minimal_environment();
-    for (const auto* name : {"COACCEL_TEST_KEPT", "CUDA_TEST_KEPT", "NVIDIA_TEST_KEPT", "PATHS", "MY_CUDA_TEST"})
-        ::unsetenv(name);
-    for (const auto* entry : {"COACCEL_TEST_KEPT=a=b", "CUDA_TEST_KEPT=", "NVIDIA_TEST_KEPT=1"}) {
-        CAPTURE(entry);
-        CHECK(std::ranges::count(kept, entry) == 1);
-    }
-    CHECK(std::ranges::none_of(kept, [](const auto& entry) { return entry.ends_with("not kept"); }));
-    if (const auto* path = std::getenv("PATH"))
-        CHECK(std::ranges::count(kept, std::string("PATH=") + path) == 1);
-}
-
 TEST_SUITE_END();

@@ -1,65 +1,32 @@
 #include "worker/worker_environment.hpp"
 
-#include "unit/cuda/chosen_library.hpp"
-#include "worker/child_process.hpp"
-
 #include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdlib>
 
 using namespace coaccel;
 using namespace coaccel::worker;
-using cuda::vendor_library;
+using detail::environment;
 
 TEST_SUITE_BEGIN("worker_environment");
 
-TEST_CASE("a library that the program has chosen takes the place of the one in the environment")
+TEST_CASE("a worker gets what it needs, and nothing else")
 {
-    struct row {
-        vendor_library which;
-        const char* variable;
-    };
-    for (const row& r :
-         {row{vendor_library::driver, "COACCEL_LIBCUDA"}, row{vendor_library::cublas, "COACCEL_LIBCUBLAS"},
-          row{vendor_library::nvrtc, "COACCEL_LIBNVRTC"}}) {
-        const auto which = r.which;
-        const char* const variable = r.variable;
-        CAPTURE(variable);
-        const auto named = [&](const std::vector<std::string>& environment) {
-            std::vector<std::string> all;
-            for (const auto& entry : environment)
-                if (entry.starts_with(std::string(variable) + '='))
-                    all.push_back(entry);
-            return all;
-        };
-        const std::string beginning = std::string(variable) + '=';
-        const auto* const value = std::getenv(variable);
-        const std::string before = value ? value : "";
-        for (const bool set : {false, true}) {
-            CAPTURE(set);
-            if (set)
-                ::setenv(variable, "/of/the/environment", 1);
-            else
-                ::unsetenv(variable);
-            const std::vector<std::string> unchosen(set ? 1 : 0, beginning + "/of/the/environment");
-            CHECK(named(worker_environment()) == unchosen);
-            {
-                const chosen_library chosen(which, "/the/chosen one");
-                CHECK(named(worker_environment()) == std::vector{beginning + "/the/chosen one"});
-            }
-            CHECK(named(worker_environment()) == unchosen);
-        }
-        if (value)
-            ::setenv(variable, before.c_str(), 1);
-        else
-            ::unsetenv(variable);
-    }
+    const environment needed = {"PATH=/bin:/usr/bin",      "HOME=/home/me",           "LD_LIBRARY_PATH=/opt/lib",
+                                "COACCEL_TEST_KEPT=a=b",   "CUDA_TEST_KEPT=",         "NVIDIA_TEST_KEPT=1",
+                                "VIRTUAL_ENV=/some/where", "CONDA_PREFIX=/else/where"};
+    auto all = needed;
+    for (const char* other :
+         {"PATHS=1", "MY_CUDA_TEST=1", "LD_PRELOAD=/some.so", "LD_AUDIT=/some.so", "SECRET=1", "=", "CUDA"})
+        all.insert(all.begin() + 1, other);
+    CHECK(needed_variables(all) == needed);
+    CHECK(needed_variables({}).empty());
 }
 
-TEST_CASE("the rest is the minimal environment")
+TEST_CASE("a worker of a process with elevated rights gets nothing of its user")
 {
-    CHECK(worker_environment() == child_process::minimal_environment());
+    const char* const variables[] = {"PATH=/evil", "LD_LIBRARY_PATH=/evil", "COACCEL_LIBCUDA=/evil.so",
+                                     "CUDA_HOME=/evil", nullptr};
+    CHECK(worker_environment(detail::copy_variables(variables, detail::rights::same)).size() == 4);
+    CHECK(worker_environment(detail::copy_variables(variables, detail::rights::elevated)).empty());
 }
 
 TEST_SUITE_END();

@@ -72,6 +72,7 @@ public:
         plan.setup.host.threads = 1;
         plan.setup.staging_bytes = memory->bytes();
         plan.staging_fd = memory->fd();
+        plan.environment = detail::copy_environment();
         plan.start_timeout = 60s;
         plan.log = &log;
     }

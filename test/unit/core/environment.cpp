@@ -1,0 +1,38 @@
+#include "core/environment.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace coaccel::detail;
+
+TEST_SUITE_BEGIN("environment");
+
+TEST_CASE("with elevated rights nothing is taken from the environment")
+{
+    const char* const variables[] = {"PATH=/bin", "COACCEL_LIBCUDA=/home/user/evil.so", "EMPTY=", nullptr};
+    CHECK(copy_variables(variables, rights::same) ==
+          environment{"PATH=/bin", "COACCEL_LIBCUDA=/home/user/evil.so", "EMPTY="});
+    CHECK(copy_variables(variables, rights::elevated).empty());
+    CHECK(copy_variables(nullptr, rights::same).empty());
+    // This one was started as it is.
+    CHECK(rights_of_process() == rights::same);
+}
+
+TEST_CASE("a value is that of the latest copy, whatever becomes of the variable")
+{
+    ::setenv("COACCEL_TEST_VALUE", "first=1", 1);
+    const auto copy = copy_environment();
+    CHECK(std::ranges::count(*copy, "COACCEL_TEST_VALUE=first=1") == 1);
+    ::setenv("COACCEL_TEST_VALUE", "second", 1);
+    CHECK(environment_value("COACCEL_TEST_VALUE") == "first=1");
+    CHECK(environment_value("COACCEL_TEST_VAL").empty());
+    CHECK(environment_value("COACCEL_TEST_VALUE_2").empty());
+    ::unsetenv("COACCEL_TEST_VALUE");
+    (void)copy_environment();
+    CHECK(environment_value("COACCEL_TEST_VALUE").empty());
+    CHECK(std::ranges::count(*copy, "COACCEL_TEST_VALUE=first=1") == 1);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,37 @@
+#include "unit/cuda/chosen_library.hpp"
+#include "worker/worker_environment.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace coaccel;
+using namespace coaccel::worker;
+using cuda::vendor_library;
+using detail::environment;
+
+TEST_SUITE_BEGIN("worker_environment");
+
+TEST_CASE("a library that the program has chosen takes the place of the one in the environment")
+{
+    struct row {
+        vendor_library which;
+        const char* variable;
+    };
+    for (const auto& [which, variable] :
+         {row{vendor_library::driver, "COACCEL_LIBCUDA"}, row{vendor_library::cublas, "COACCEL_LIBCUBLAS"},
+          row{vendor_library::nvrtc, "COACCEL_LIBNVRTC"}}) {
+        CAPTURE(variable);
+        const auto name = std::string(variable) + '=';
+        for (const environment& of_process : {environment{}, environment{name + "/of/the/environment"}}) {
+            CHECK(worker_environment(of_process) == of_process);
+            {
+                const chosen_library chosen(which, "/the/chosen one");
+                CHECK(worker_environment(of_process) == environment{name + "/the/chosen one"});
+            }
+            CHECK(worker_environment(of_process) == of_process);
+        }
+    }
+}
+
+TEST_SUITE_END();
