@@ -1,13 +1,13 @@
 #include "worker/find_program.hpp"
 
-#include <cerrno>
+#include "worker/trusted_file.hpp"
+
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <link.h>
-#include <sys/stat.h>
 #include <system_error>
-#include <unistd.h>
+#include <utility>
 
 namespace coaccel::worker {
 namespace {
@@ -15,19 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* program_name = "coaccel-worker";
-
-// Empty when the file can be run.
-std::string obstacle(const std::string& file)
-{
-    struct stat found;
-    if (::stat(file.c_str(), &found) != 0)
-        return std::generic_category().message(errno);
-    if (!S_ISREG(found.st_mode))
-        return "not a regular file";
-    if (::access(file.c_str(), X_OK) != 0)
-        return std::generic_category().message(errno);
-    return {};
-}
 
 std::string absolute(const char* file)
 {
@@ -54,24 +41,32 @@ std::string own_directory()
 
 } // namespace
 
-std::vector<std::string> program_places(const std::string& directory)
+std::vector<std::string> program_places(const std::string& directory, const std::vector<std::string>& configured)
 {
     // The last ones are those of build trees; the pairs with two steps up are for libraries in lib/<architecture>/.
     static constexpr const char* folders[] = {
         ".",      "../libexec/coaccel", "../bin",      "../lib/coaccel", "../../libexec/coaccel", "../../bin",
         "../lib", "../../lib",          "../../../lib"};
     std::vector<std::string> places;
-#ifdef COACCEL_WORKER_BUILD_FOLDER
-    // Before any that another build may have left.
-    places.push_back((fs::path(COACCEL_WORKER_BUILD_FOLDER) / program_name).string());
-#endif
     for (const auto* folder : folders)
         places.push_back((fs::path(directory) / folder / program_name).lexically_normal().string());
-#ifdef COACCEL_WORKER_FOLDER
-    // A program that is linked statically may be anywhere.
-    places.push_back((fs::path(COACCEL_WORKER_FOLDER) / program_name).string());
-#endif
+    // A program that is linked statically may be anywhere. Last, because one that was installed elsewhere has this path
+    // in it too.
+    for (const auto& folder : configured)
+        places.push_back((fs::path(folder) / program_name).string());
     return places;
+}
+
+std::vector<std::string> configured_folders()
+{
+    return {
+#ifdef COACCEL_WORKER_FOLDER
+        COACCEL_WORKER_FOLDER,
+#endif
+#ifdef COACCEL_WORKER_BUILD_FOLDER
+        COACCEL_WORKER_BUILD_FOLDER,
+#endif
+    };
 }
 
 std::optional<named_program> name_program(const char* option)
@@ -86,20 +81,21 @@ std::optional<named_program> name_program(const char* option)
 
 result<std::string> find_program(const std::optional<named_program>& named)
 {
+    const auto whom = trust::of_process(detail::rights_of_process());
     if (named) {
-        const auto why = obstacle(named->file);
-        if (why.empty())
-            return named->file;
+        auto checked = check_file(named->file, whom);
+        if (checked.why.empty())
+            return std::move(checked.path);
         return note_error(errc::worker_missing,
-                          "the worker program " + named->file + " (" + named->named_by + "): " + why);
+                          "the worker program " + named->file + " (" + named->named_by + "): " + checked.why);
     }
     std::string message = "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one, nor "
                           "is there one in any of the usual places:";
-    for (const auto& place : program_places(own_directory())) {
-        const auto why = obstacle(place);
-        if (why.empty())
-            return place;
-        message += "\n  " + place + ": " + why;
+    for (const auto& place : program_places(own_directory(), configured_folders())) {
+        auto checked = check_file(place, whom);
+        if (checked.why.empty())
+            return std::move(checked.path);
+        message += "\n  " + place + ": " + checked.why;
     }
     return note_error(errc::worker_missing, std::move(message));
 }

@@ -10,8 +10,12 @@
 namespace coaccel::worker {
 
 /// Where the worker program may be when this library, or the program it is part of, is in `directory`; best first. The
-/// last is where this build of coaccel was configured to be installed.
-COACCEL_DECL std::vector<std::string> program_places(const std::string& directory);
+/// last are the `configured` folders.
+COACCEL_DECL std::vector<std::string> program_places(const std::string& directory,
+                                                     const std::vector<std::string>& configured);
+
+/// Where this build of coaccel was configured to be installed, or else where it was built.
+COACCEL_DECL std::vector<std::string> configured_folders();
 
 /// A program that somebody asked for.
 struct named_program {
@@ -25,7 +29,9 @@ struct named_program {
 COACCEL_DECL std::optional<named_program> name_program(const char* option);
 
 /// The worker program: the named one, else the one that was installed or built with this library.
-/// errc::worker_missing, with the places looked at, when there is none that can be run.
+/// The path has no symbolic links in it, and nobody but this user and root can put another file there.
+/// errc::worker_missing, with the places looked at and what is wrong with each, when there is none that can be run or
+/// that others cannot change.
 COACCEL_DECL result<std::string> find_program(const std::optional<named_program>& named);
 
 inline result<std::string> find_program(const char* option)

@@ -119,6 +119,19 @@ TEST_CASE("a named program that cannot be run is an error with its name and the 
     }
 }
 
+TEST_CASE("a program that others could change is refused, with the path that they can write to")
+{
+    const scratch_folder folder;
+    const auto file = folder.file("worker", fs::perms::owner_all);
+    const variable v(file.c_str());
+    fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+    for (const char* option : {file.c_str(), static_cast<const char*>(nullptr)})
+        check_missing(find_program(option), file, file + " can be written by everybody");
+    fs::permissions(file, fs::perms::owner_all);
+    fs::permissions(folder.path(), fs::perms::all);
+    check_missing(find_program(nullptr), file, folder.path() + " can be written by everybody");
+}
+
 TEST_CASE("without a name the places around this code are looked at, and all of them are told")
 {
     for (const auto* value : {static_cast<const char*>(nullptr), ""}) {
@@ -135,14 +148,16 @@ TEST_CASE("without a name the places around this code are looked at, and all of 
         std::size_t told = 0;
         for (auto at = message.find("\n  /"); at != std::string::npos; at = message.find("\n  /", at + 1))
             ++told;
-        CHECK(told == program_places("/").size());
+        CHECK(told == program_places("/", configured_folders()).size());
     }
 }
 
 TEST_CASE("the places cover installations and build trees, from the nearest on")
 {
-    const auto places = program_places("/opt/x/lib");
+    const auto places = program_places("/opt/x/lib", {"/where/it/was/built"});
     CHECK(places.front() == "/opt/x/lib/coaccel-worker");
+    // A program that was installed elsewhere does not go back to the build tree.
+    CHECK(places.back() == "/where/it/was/built/coaccel-worker");
     const auto at = [&](const char* place) { return std::ranges::find(places, place) - places.begin(); };
     const auto none = static_cast<std::ptrdiff_t>(places.size());
     for (const auto* place : {"/opt/x/libexec/coaccel/coaccel-worker", "/opt/x/bin/coaccel-worker",
@@ -151,14 +166,14 @@ TEST_CASE("the places cover installations and build trees, from the nearest on")
         CHECK(at(place) < none);
     }
     CHECK(at("/opt/x/libexec/coaccel/coaccel-worker") < at("/opt/x/bin/coaccel-worker"));
-    const auto multiarch = program_places("/usr/lib/some-linux-gnu");
+    const auto multiarch = program_places("/usr/lib/some-linux-gnu", {});
     CHECK(std::ranges::count(multiarch, "/usr/libexec/coaccel/coaccel-worker") == 1);
     CHECK(std::ranges::count(multiarch, "/usr/bin/coaccel-worker") == 1);
-    const auto built = program_places("/b/test/unit/worker");
+    const auto built = program_places("/b/test/unit/worker", {});
     CHECK(std::ranges::count(built, "/b/lib/coaccel-worker") == 1);
 #ifdef COACCEL_TEST_INSTALL_FOLDER
     // A program that is linked statically may be anywhere.
-    CHECK(program_places("/home/me/project/build").back() == COACCEL_TEST_INSTALL_FOLDER "/coaccel-worker");
+    CHECK(configured_folders().front() == COACCEL_TEST_INSTALL_FOLDER);
 #endif
 }
 

@@ -1,0 +1,113 @@
+#include "worker/trusted_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <filesystem>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace coaccel::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+// That of the kernel.
+constexpr int most_links = 40;
+
+std::string system_reason(int code)
+{
+    return std::generic_category().message(code);
+}
+
+/// Empty: nobody but the trusted users can change what is at this path.
+std::string fault_of(const std::string& path, const struct stat& found, const trust& whom)
+{
+    if (std::ranges::find(whom.owners, found.st_uid) == whom.owners.end())
+        return path + " belongs to another user (" + std::to_string(found.st_uid) + ")";
+    // The permissions of a link mean nothing. In a sticky folder others can neither remove nor rename what is not
+    // theirs.
+    if (S_ISLNK(found.st_mode) || (S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0))
+        return {};
+    if ((found.st_mode & S_IWOTH) != 0)
+        return path + " can be written by everybody";
+    const bool private_group = whom.private_groups && found.st_gid == found.st_uid;
+    if ((found.st_mode & S_IWGRP) != 0 && !private_group)
+        return path + " can be written by its group (" + std::to_string(found.st_gid) + ")";
+    return {};
+}
+
+void put_first(std::deque<std::string>& names, const fs::path& path)
+{
+    std::vector<std::string> parts;
+    for (const auto& part : path.relative_path())
+        if (!part.empty() && part != ".")
+            parts.push_back(part.string());
+    names.insert(names.begin(), parts.begin(), parts.end());
+}
+
+} // namespace
+
+trust trust::of_process(detail::rights with)
+{
+    trust whom{.owners = {0, ::geteuid()}, .private_groups = with == detail::rights::same};
+    if (with == detail::rights::elevated)
+        return whom;
+    std::error_code failed;
+    auto own = fs::read_symlink("/proc/self/exe", failed);
+    struct stat found{};
+    for (; !failed && own.has_relative_path(); own = own.parent_path())
+        if (::stat(own.c_str(), &found) == 0)
+            whom.owners.push_back(found.st_uid);
+    return whom;
+}
+
+checked_file check_file(const std::string& file, const trust& whom)
+{
+    std::deque<std::string> names;
+    if (file.empty())
+        return {{}, system_reason(ENOENT)};
+    put_first(names, file);
+    fs::path at = "/";
+    struct stat found{};
+    if (::lstat("/", &found) != 0)
+        return {{}, "/: " + system_reason(errno)};
+    int links = 0;
+    for (;;) {
+        if (auto why = fault_of(at.string(), found, whom); !why.empty())
+            return {{}, why};
+        if (names.empty())
+            break;
+        const auto name = names.front();
+        names.pop_front();
+        const auto next = name == ".." ? at.parent_path() : at / name;
+        if (!S_ISDIR(found.st_mode))
+            return {{}, system_reason(ENOTDIR)};
+        if (::lstat(next.c_str(), &found) != 0)
+            return {{}, system_reason(errno)};
+        if (!S_ISLNK(found.st_mode)) {
+            at = next;
+            continue;
+        }
+        if (auto why = fault_of(next.string(), found, whom); !why.empty())
+            return {{}, why};
+        std::error_code failed;
+        const auto target = fs::read_symlink(next, failed);
+        if (failed || ++links > most_links)
+            return {{}, failed ? failed.message() : system_reason(ELOOP)};
+        put_first(names, target);
+        if (target.is_absolute())
+            at = "/";
+        if (::lstat(at.c_str(), &found) != 0)
+            return {{}, system_reason(errno)};
+    }
+    if (!S_ISREG(found.st_mode))
+        return {{}, "not a regular file"};
+    if (::access(at.c_str(), X_OK) != 0)
+        return {{}, system_reason(errno)};
+    return {at.string(), {}};
+}
+
+} // namespace coaccel::worker

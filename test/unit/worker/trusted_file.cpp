@@ -1,0 +1,146 @@
+#include "worker/trusted_file.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+namespace fs = std::filesystem;
+
+constexpr ::uid_t somebody_else = 65534;
+
+/// A program in a folder, and a folder for links beside it; nobody else can write to any of them.
+struct place : test::temporary_folder {
+    place()
+    {
+        fs::create_directory(bin);
+        fs::create_directory(links);
+        std::ofstream(program) << "nothing";
+        set(bin, 0755);
+        set(links, 0755);
+        set(program, 0755);
+    }
+
+    static void set(const std::string& file, ::mode_t mode) { REQUIRE(::chmod(file.c_str(), mode) == 0); }
+
+    /// Empty when the file is accepted, and it is the program.
+    std::string why(const std::string& file, const trust& whom = trust::of_process(detail::rights::same)) const
+    {
+        const auto checked = check_file(file, whom);
+        if (checked.why.empty())
+            CHECK(checked.path == program);
+        return checked.why;
+    }
+
+    const std::string root = fs::canonical(path()).string();
+    const std::string bin = root + "/bin";
+    const std::string links = root + "/links";
+    const std::string program = bin + "/program";
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("trusted_file");
+
+TEST_CASE("a program that only trusted users can change is accepted, under the name that it really has")
+{
+    const place p;
+    CHECK(p.why(p.program) == "");
+    CHECK(p.why(p.root + "/links/.././bin//program") == "");
+    fs::create_symlink(p.program, p.links + "/absolute");
+    fs::create_symlink("../bin/program", p.links + "/relative");
+    fs::create_symlink("relative", p.links + "/twice");
+    fs::create_symlink("../bin", p.links + "/folder");
+    for (const char* link : {"absolute", "relative", "twice", "folder/program"}) {
+        CAPTURE(link);
+        CHECK(p.why(p.links + '/' + link) == "");
+    }
+}
+
+TEST_CASE("a program that cannot be run is refused with the reason")
+{
+    const place p;
+    fs::create_symlink("loop", p.links + "/loop");
+    std::ofstream(p.links + "/plain") << "nothing";
+    p.set(p.links + "/plain", 0644);
+    CHECK(p.why("") == "No such file or directory");
+    CHECK(p.why(p.root + "/absent") == "No such file or directory");
+    CHECK(p.why(p.root + "/absent/program") == "No such file or directory");
+    CHECK(p.why(p.program + "/program") == "Not a directory");
+    CHECK(p.why(p.bin) == "not a regular file");
+    CHECK(p.why(p.links + "/loop") == "Too many levels of symbolic links");
+    CHECK(p.why(p.links + "/plain") == "Permission denied");
+}
+
+TEST_CASE("a program or folder that everybody can write to is refused, wherever it is on the way")
+{
+    const place p;
+    fs::create_symlink(p.program, p.links + "/link");
+    for (const auto& [changed, through] : {std::pair{p.program, p.program},
+                                           {p.bin, p.program},
+                                           {p.root, p.program},
+                                           {p.links, p.links + "/link"},
+                                           {p.bin, p.links + "/link"}}) {
+        CAPTURE(changed);
+        p.set(changed, 0757);
+        CHECK(p.why(through) == changed + " can be written by everybody");
+        p.set(changed, 0755);
+        CHECK(p.why(through) == "");
+    }
+    // Others cannot rename or remove there what is not theirs.
+    p.set(p.bin, 01777);
+    CHECK(p.why(p.program) == "");
+}
+
+TEST_CASE("what a group can write to is accepted only if it is the private group of the owner")
+{
+    const place p;
+    p.set(p.program, 0775);
+    struct stat found{};
+    REQUIRE(::stat(p.program.c_str(), &found) == 0);
+    const auto group = p.program + " can be written by its group (" + std::to_string(found.st_gid) + ")";
+    CHECK(p.why(p.program) == (found.st_gid == found.st_uid ? "" : group));
+    CHECK(p.why(p.program, trust::of_process(detail::rights::elevated)) == group);
+    if (::geteuid() == 0) {
+        REQUIRE(::chown(p.program.c_str(), ::uid_t(-1), 12345) == 0);
+        CHECK(p.why(p.program) == p.program + " can be written by its group (12345)");
+    }
+}
+
+TEST_CASE("what belongs to another user is refused")
+{
+    const place p;
+    if (::geteuid() != 0) {
+        // What is on the way belongs to root, the rest to this user.
+        CHECK(p.why(p.program, {.owners = {0}, .private_groups = true}).find("belongs to another user") !=
+              std::string::npos);
+        return;
+    }
+    fs::create_symlink(p.program, p.links + "/link");
+    p.set(p.links, 01777);
+    auto wider = trust::of_process(detail::rights::same);
+    wider.owners.push_back(somebody_else);
+    for (const auto& changed : {p.program, p.bin, p.links, p.links + "/link"}) {
+        CAPTURE(changed);
+        REQUIRE(::lchown(changed.c_str(), somebody_else, ::gid_t(-1)) == 0);
+        CHECK(p.why(p.links + "/link") == changed + " belongs to another user (65534)");
+        CHECK(p.why(p.links + "/link", wider) == "");
+        REQUIRE(::lchown(changed.c_str(), 0, ::gid_t(-1)) == 0);
+    }
+}
+
+TEST_CASE("with elevated rights only root and the effective user are trusted")
+{
+    CHECK(trust::of_process(detail::rights::elevated).owners == std::vector<::uid_t>{0, ::geteuid()});
+    CHECK_FALSE(trust::of_process(detail::rights::elevated).private_groups);
+}
+
+TEST_SUITE_END();
