@@ -1,5 +1,7 @@
 #include "context/sync_waiter.hpp"
 
+#include "core/block_signals.hpp"
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -36,8 +38,10 @@ error_code sync_waiter::wait_for(std::function<void()> block, notification done)
         state_->busy.store(true, std::memory_order_release);
     }
     try {
-        if (!thread_.joinable())
+        if (!thread_.joinable()) {
+            const block_signals inherited;
             thread_ = std::thread([s = state_] { run(*s); });
+        }
     } catch (const std::system_error&) {
         state_->busy.store(false, std::memory_order_release);
         return errc::context_lost;

@@ -1,3 +1,4 @@
+#include "core/block_signals.hpp"
 #include "core/log_queue.hpp"
 
 #include <coaccel/core/log.hpp>
@@ -6,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -45,25 +45,6 @@ const char* name_of(log_level level) noexcept
     }
     return "log";
 }
-
-/// Signals are for the threads of the program, except those that a thread causes itself and those of profilers.
-class signals_blocked {
-public:
-    signals_blocked() noexcept
-    {
-        sigset_t most;
-        sigfillset(&most);
-        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-            sigdelset(&most, own);
-        ::pthread_sigmask(SIG_SETMASK, &most, &before_);
-    }
-    signals_blocked(const signals_blocked&) = delete;
-    signals_blocked& operator=(const signals_blocked&) = delete;
-    ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-    sigset_t before_;
-};
 
 /// The queue, the sink, and the thread that takes from the one to the other. The thread exists only while there is
 /// something to deliver and a little longer.
@@ -205,7 +186,7 @@ try {
     // Of the last thread nothing is left but its end.
     if (thread_.joinable())
         thread_.join();
-    const signals_blocked inherited;
+    const detail::block_signals inherited;
     thread_ = std::thread([this] { run(); });
     running_ = true;
 } catch (const std::exception&) {

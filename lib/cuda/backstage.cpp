@@ -1,5 +1,7 @@
 #include "cuda/backstage.hpp"
 
+#include "core/block_signals.hpp"
+
 #include <algorithm>
 #include <new>
 #include <system_error>
@@ -26,6 +28,7 @@ bool backstage::run(std::function<void()> job)
     // A thread that was woken counts as idle until it runs, hence the comparison with all that waits.
     if (jobs_.size() > static_cast<std::size_t>(idle_) && threads_.size() < static_cast<std::size_t>(max_threads_)) {
         try {
+            const detail::block_signals inherited;
             threads_.emplace_back([this] { work(); });
         } catch (const std::system_error&) {
             if (threads_.empty()) {

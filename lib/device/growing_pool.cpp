@@ -1,6 +1,6 @@
 #include "device/growing_pool.hpp"
 
-#include "worker/no_signals.hpp"
+#include "core/block_signals.hpp"
 
 #include <system_error>
 #include <utility>
@@ -14,7 +14,7 @@ void growing_pool::run(std::function<void()> job)
     // A thread that was woken counts as idle until it runs, hence the comparison with all that waits.
     if (jobs_.size() > idle_ && threads_.size() < limit_) {
         try {
-            const worker::no_signals inherited;
+            const block_signals inherited;
             threads_.emplace_back([this] { work(); });
         } catch (...) {
             if (threads_.empty()) {

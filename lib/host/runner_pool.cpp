@@ -1,5 +1,7 @@
 #include "host/runner_pool.hpp"
 
+#include "core/block_signals.hpp"
+
 #include <chrono>
 #include <utility>
 
@@ -9,6 +11,7 @@ runner_pool::runner_pool(int threads, run_function run) : run_(std::move(run))
 {
     threads_.reserve(static_cast<std::size_t>(threads));
     try {
+        const detail::block_signals inherited;
         for (int i = 0; i < threads; ++i)
             threads_.emplace_back([this] { loop(); });
     } catch (...) {

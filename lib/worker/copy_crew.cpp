@@ -1,5 +1,7 @@
 #include "worker/copy_crew.hpp"
 
+#include "core/block_signals.hpp"
+
 #include <system_error>
 #include <utility>
 
@@ -11,6 +13,7 @@ void copy_crew::run(std::function<void()> job, token t, notification done)
         const std::scoped_lock lock(mutex_);
         if (tasks_.size() >= static_cast<std::size_t>(idle_) && threads_.size() < static_cast<std::size_t>(most_)) {
             try {
+                const detail::block_signals inherited;
                 threads_.emplace_back([this] { work(); });
             } catch (const std::system_error&) {
                 // Those that are there do it, or nobody is.

@@ -1,7 +1,7 @@
 #include "worker/overseer.hpp"
 
+#include "core/block_signals.hpp"
 #include "worker/fork_guard.hpp"
-#include "worker/no_signals.hpp"
 #include "worker/printable.hpp"
 #include "worker/unique_fd.hpp"
 
@@ -295,7 +295,7 @@ void overseer::state::handle_end(std::uint64_t number, charge& c) noexcept
 
 overseer::overseer(std::shared_ptr<state> s) : state_(std::move(s))
 {
-    const no_signals inherited;
+    const detail::block_signals inherited;
     thread_ = std::thread([shared = state_] { shared->run(); });
 }
 

@@ -1,7 +1,7 @@
 #include "worker/standbys.hpp"
 
+#include "core/block_signals.hpp"
 #include "worker/fork_guard.hpp"
-#include "worker/no_signals.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -142,7 +142,7 @@ void standbys::state::top_up(starter start)
 
 void standbys::state::begin() noexcept
 try {
-    const no_signals inherited;
+    const detail::block_signals inherited;
     thread_ = std::thread([this] { run(); });
 } catch (const std::system_error&) {
     // Those that end are replaced at the next top_up, then.
