@@ -9,7 +9,7 @@ std::shared_ptr<bell_watch> bell_watch::create(const asio::any_io_executor& ex, 
                                                detail::context_events& events)
 {
     // A descriptor of its own, because Asio closes what it has.
-    const int mine = ::fcntl(bell, F_DUPFD_CLOEXEC, 0);
+    const int mine = ::fcntl(bell, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (mine < 0)
         return nullptr;
     asio::posix::stream_descriptor d(ex);

@@ -1,11 +1,14 @@
 #include "worker/child_process.hpp"
 
 #include "worker/fork_guard.hpp"
+#include "worker/launcher.hpp"
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <fcntl.h>
-#include <spawn.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -15,7 +18,10 @@
 namespace coaccel::worker {
 namespace {
 
-constexpr child_process::end reaped_elsewhere{false, -1};
+constexpr child_process::end status_unknown{false, -1};
+
+/// How long the end of a process is waited for that this one may not signal, in milliseconds.
+constexpr int patience = 1000;
 
 error_code system_failure(int code, errc otherwise, const std::string& what)
 {
@@ -33,58 +39,6 @@ result<unique_fd> copy_above(int descriptor, int least)
     return system_failure(errno == EINVAL ? EMFILE : errno, errc::start_failed, "a descriptor for a worker");
 }
 
-class spawn_plan {
-public:
-    spawn_plan() noexcept
-    {
-        failure_ = ::posix_spawn_file_actions_init(&actions_);
-        const int code = ::posix_spawnattr_init(&attributes_);
-        note(code);
-    }
-    spawn_plan(const spawn_plan&) = delete;
-    spawn_plan& operator=(const spawn_plan&) = delete;
-    ~spawn_plan()
-    {
-        ::posix_spawn_file_actions_destroy(&actions_);
-        ::posix_spawnattr_destroy(&attributes_);
-    }
-
-    void give(int source, int target) noexcept { note(::posix_spawn_file_actions_adddup2(&actions_, source, target)); }
-
-    void close_from(int first) noexcept { note(::posix_spawn_file_actions_addclosefrom_np(&actions_, first)); }
-
-    // A process group of its own leaves a Ctrl-C in the terminal to this process.
-    void detach_from_signals() noexcept
-    {
-        sigset_t none, all;
-        sigemptyset(&none);
-        sigfillset(&all);
-        note(::posix_spawnattr_setsigmask(&attributes_, &none));
-        note(::posix_spawnattr_setsigdefault(&attributes_, &all));
-        note(::posix_spawnattr_setpgroup(&attributes_, 0));
-        note(::posix_spawnattr_setflags(&attributes_,
-                                        POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
-    }
-
-    int failure() const noexcept { return failure_; }
-
-    int run(pid_t& pid, const char* program, char* const* arguments, char* const* environment) const noexcept
-    {
-        return ::posix_spawn(&pid, program, &actions_, &attributes_, arguments, environment);
-    }
-
-private:
-    void note(int code) noexcept
-    {
-        if (failure_ == 0)
-            failure_ = code;
-    }
-
-    posix_spawn_file_actions_t actions_;
-    posix_spawnattr_t attributes_;
-    int failure_ = 0;
-};
-
 std::vector<char*> pointers(const std::vector<std::string>& texts, const std::string* first = nullptr)
 {
     std::vector<char*> all;
@@ -96,15 +50,38 @@ std::vector<char*> pointers(const std::vector<std::string>& texts, const std::st
     return all;
 }
 
-// Calls of glibc 2.36 that its header does not declare for C++.
-int open_pidfd(pid_t pid) noexcept
+/// Like pidfd_info of Linux 6.15, in its first version, which tells the status also of a process that has been reaped.
+struct process_info {
+    std::uint64_t mask;
+    std::uint64_t rest[6];
+    std::uint32_t group;
+    std::int32_t status;
+};
+static_assert(sizeof(process_info) == 64);
+constexpr std::uint64_t with_status = 1 << 3;
+constexpr unsigned long get_info = _IOWR(0xFF, 11, process_info);
+
+std::optional<int> status_of_reaped(int pidfd) noexcept
 {
-    return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    for (int tries = 0; tries < 2; ++tries) {
+        errno = 0;
+        process_info info{};
+        info.mask = with_status;
+        if (::ioctl(pidfd, get_info, &info) == 0 && (info.mask & with_status) != 0)
+            return info.status;
+        // A process that has ended and is about to be reaped by the kernel; it hangs up when that is done.
+        pollfd reaped{pidfd, 0, 0};
+        if (tries != 0 || errno == ENOTTY || ::poll(&reaped, 1, 100) <= 0)
+            break;
+    }
+    return std::nullopt;
 }
 
-void send_signal(int pidfd, int signal) noexcept
+child_process::end end_of(int status) noexcept
 {
-    (void)::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
+    if (WIFSIGNALED(status))
+        return {true, WTERMSIG(status)};
+    return {false, WEXITSTATUS(status)};
 }
 
 } // namespace
@@ -115,51 +92,47 @@ result<child_process> child_process::start(const child_setup& setup)
     if (forked())
         return note_error(errc::start_failed, "a forked child of the process that has workers cannot start any");
 
+    auto thread = launcher::shared();
+    if (!thread)
+        return note_error(errc::out_of_memory, "no thread to start a worker from");
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
         return system_failure(errno, errc::start_failed, "a pipe for a worker");
-    unique_fd errors(ends[0]), errors_out(ends[1]);
+    auto errors = above_standard(ends[0]);
+    const auto errors_out = above_standard(ends[1]);
+    if (!errors || !errors_out)
+        return system_failure(errno, errc::start_failed, "a pipe for a worker");
     // Not of the end that the child writes to, which shall block.
     ::fcntl(errors.get(), F_SETFL, O_NONBLOCK);
-    const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const auto null = above_standard(::open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!null)
         return system_failure(errno, errc::start_failed, "/dev/null for a worker");
 
     std::vector<int> sources = {null.get(), null.get(), errors_out.get()};
     sources.insert(sources.end(), setup.descriptors.begin(), setup.descriptors.end());
-    const int after = static_cast<int>(sources.size());
-    spawn_plan plan;
     std::vector<unique_fd> copies;
-    for (int target = 0; target < after; ++target) {
-        BOOST_OUTCOME_TRY(auto copy, copy_above(sources[static_cast<std::size_t>(target)], after));
-        plan.give(copy.get(), target);
+    for (int& source : sources) {
+        BOOST_OUTCOME_TRY(auto copy, copy_above(source, static_cast<int>(sources.size())));
+        source = copy.get();
         copies.push_back(std::move(copy));
     }
-    plan.close_from(after);
-    plan.detach_from_signals();
-    if (plan.failure() != 0)
-        return system_failure(plan.failure(), errc::start_failed, "the start of a worker");
-
-    pid_t pid = 0;
-    const int code = plan.run(pid, setup.program.c_str(), pointers(setup.arguments, &setup.program).data(),
-                              pointers(setup.environment).data());
-    if (code != 0)
-        return system_failure(code, errc::worker_missing, setup.program);
-    unique_fd pidfd(open_pidfd(pid));
-    if (!pidfd) {
-        const auto failure = system_failure(errno, errc::start_failed, "a descriptor for the process of a worker");
-        // It has not been reaped yet, unless by somebody who waits for all children; then its number may be another's.
-        if (::waitid(P_PID, static_cast<id_t>(pid), nullptr, WEXITED | WNOHANG | WNOWAIT) == 0) {
-            ::kill(pid, SIGKILL);
-            ::waitpid(pid, nullptr, 0);
-        }
-        return failure;
-    }
-    return child_process(pid, std::move(pidfd), std::move(errors));
+    const auto arguments = pointers(setup.arguments, &setup.program);
+    const auto environment = pointers(setup.environment);
+    spawn_plan plan;
+    plan.program = setup.program.c_str();
+    plan.arguments = arguments.data();
+    plan.environment = environment.data();
+    plan.descriptors = sources;
+    plan.core = setup.core ? &*setup.core : nullptr;
+    plan.oom_score_raise = setup.oom_score_raise;
+    auto made = thread->start(plan);
+    if (made.error != 0)
+        return system_failure(made.error, errc::worker_missing, setup.program);
+    return child_process(made.pid, std::move(made.pidfd), std::move(errors), std::move(thread));
 }
 
-child_process::child_process(pid_t pid, unique_fd pidfd, unique_fd errors) noexcept
-    : pid_(pid), pidfd_(std::move(pidfd)), errors_(std::move(errors))
+child_process::child_process(pid_t pid, unique_fd pidfd, unique_fd errors, std::shared_ptr<launcher> thread) noexcept
+    : thread_(std::move(thread)), pid_(pid), pidfd_(std::move(pidfd)), errors_(std::move(errors))
 {}
 
 child_process::child_process(child_process&& other) noexcept = default;
@@ -168,6 +141,7 @@ child_process& child_process::operator=(child_process&& other) noexcept
 {
     if (this != &other) {
         finish();
+        thread_ = std::move(other.thread_);
         pid_ = other.pid_;
         pidfd_ = std::move(other.pidfd_);
         errors_ = std::move(other.errors_);
@@ -181,10 +155,11 @@ child_process::~child_process()
     finish();
 }
 
-void child_process::kill() noexcept
+bool child_process::kill() noexcept
 {
-    if (pidfd_ && !forked())
-        send_signal(pidfd_.get(), SIGKILL);
+    if (!pidfd_ || forked())
+        return true;
+    return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 || errno != EPERM;
 }
 
 std::optional<child_process::end> child_process::ended() noexcept
@@ -196,7 +171,7 @@ std::optional<child_process::end> child_process::ended() noexcept
 child_process::end child_process::wait() noexcept
 {
     look(0);
-    return end_.value_or(reaped_elsewhere);
+    return end_.value_or(status_unknown);
 }
 
 void child_process::look(int options) noexcept
@@ -208,17 +183,24 @@ void child_process::look(int options) noexcept
     do
         code = ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | options);
     while (code != 0 && errno == EINTR);
-    if (code != 0)
-        end_ = reaped_elsewhere;
-    else if (info.si_pid != 0)
+    if (code != 0) {
+        const auto status = status_of_reaped(pidfd_.get());
+        end_ = status ? end_of(*status) : status_unknown;
+    } else if (info.si_pid != 0)
         end_ = end{info.si_code != CLD_EXITED, info.si_status};
 }
 
 void child_process::finish() noexcept
 {
-    if (!end_)
-        kill();
-    look(0);
+    if (end_)
+        return;
+    if (kill())
+        return look(0);
+    // It goes on, and would have to be waited for without limit. When it ends it is a zombie, for as long as this
+    // process lives.
+    pollfd over{pidfd_.get(), POLLIN, 0};
+    (void)::poll(&over, 1, patience);
+    look(WNOHANG);
 }
 
 } // namespace coaccel::worker

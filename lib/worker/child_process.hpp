@@ -5,8 +5,10 @@
 
 #include <coaccel/core/result.hpp>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <vector>
 
@@ -20,9 +22,16 @@ struct child_setup {
     std::vector<std::string> environment;
     /// They become 3, 4, 5, … in the child, which has no others but the standard ones.
     std::vector<int> descriptors;
+    /// RLIMIT_CORE; without a value that of this process.
+    std::optional<rlimit> core{};
+    /// How much sooner than this process the child is to be killed when the machine runs out of memory, of 1000.
+    int oom_score_raise = 0;
 };
 
-/// A process started without a shell, killed and reaped with its owner. Standard input and output are /dev/null.
+class launcher;
+
+/// A process started without a shell, killed and reaped with its owner, and killed by the kernel when this process
+/// ends. Standard input and output are /dev/null. It cannot gain rights by executing other programs.
 ///
 /// Thread safety: kill() may be called at any time from any thread, the others by one thread at a time. A child that
 /// this process forks can do nothing to it.
@@ -30,7 +39,8 @@ class COACCEL_DECL child_process {
 public:
     struct end {
         bool by_signal;
-        /// The exit status or the signal; -1 when somebody else has reaped the process.
+        /// The exit status or the signal; -1 when it is unknown, because somebody else has reaped the process: the
+        /// program itself, or the kernel where SIGCHLD is ignored. Since Linux 6.15 the kernel tells it all the same.
         int value;
 
         bool operator==(const end&) const = default;
@@ -52,7 +62,8 @@ public:
     /// What the process writes to its standard error; the reads do not block.
     unique_fd take_errors() noexcept { return std::move(errors_); }
 
-    void kill() noexcept;
+    /// False: this process may not signal it any more, because it has changed its own user.
+    bool kill() noexcept;
 
     /// How it ended, if it has.
     std::optional<end> ended() noexcept;
@@ -61,11 +72,13 @@ public:
     end wait() noexcept;
 
 private:
-    child_process(pid_t pid, unique_fd pidfd, unique_fd errors) noexcept;
+    child_process(pid_t pid, unique_fd pidfd, unique_fd errors, std::shared_ptr<launcher> thread) noexcept;
 
     void look(int options) noexcept;
     void finish() noexcept;
 
+    // First, so that it goes last.
+    std::shared_ptr<launcher> thread_;
     pid_t pid_;
     unique_fd pidfd_;
     unique_fd errors_;

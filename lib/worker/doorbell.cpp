@@ -14,7 +14,7 @@ namespace coaccel::worker {
 
 result<doorbell> doorbell::create()
 {
-    unique_fd fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    auto fd = above_standard(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (fd)
         return doorbell(std::move(fd));
     const int reason = errno;

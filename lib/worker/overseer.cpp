@@ -83,6 +83,7 @@ public:
     void stop() noexcept;
     error_code add(std::shared_ptr<charge> c);
     void remove(ward& who, bool own_thread) noexcept;
+    bool broken() noexcept;
 
 private:
     // What an event is about; the rest of its number tells which charge.
@@ -90,6 +91,7 @@ private:
 
     std::shared_ptr<charge> begin(std::uint64_t number) noexcept;
     void finish() noexcept;
+    void lose_all() noexcept;
     void wake() noexcept;
     bool watch(int descriptor, std::uint64_t event) noexcept;
     void forget(const charge& c) noexcept;
@@ -107,13 +109,14 @@ private:
     // Whose call is under way.
     const ward* running_ = nullptr;
     bool stopping_ = false;
+    bool broken_ = false;
     std::vector<std::uint64_t> due_;
 };
 
 bool overseer::state::open()
 {
-    epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    epoll_ = above_standard(::epoll_create1(EPOLL_CLOEXEC));
+    wake_ = above_standard(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     return epoll_ && wake_ && watch(wake_.get(), 0);
 }
 
@@ -128,23 +131,54 @@ void overseer::state::run() noexcept
                 return;
         }
         const int n = ::epoll_wait(epoll_.get(), events, static_cast<int>(std::size(events)), timeout);
+        if (n < 0 && errno != EINTR)
+            return lose_all();
         for (int i = 0; i < n; ++i)
             handle(events[i].data.u64);
     }
 }
 
-void overseer::state::stop() noexcept
+// The descriptors were closed, and their numbers may be those of others by now.
+void overseer::state::lose_all() noexcept
 {
     {
         const std::scoped_lock lock(mutex_);
-        stopping_ = true;
+        broken_ = true;
+        due_.clear();
+        for (const auto& [number, c] : charges_)
+            due_.push_back(number);
     }
-    wake();
+    for (const auto number : due_)
+        if (const auto c = begin(number)) {
+            {
+                const std::scoped_lock lock(mutex_);
+                charges_.erase(number);
+            }
+            if (c->wanted())
+                c->who.unwatched();
+            finish();
+        }
+}
+
+bool overseer::state::broken() noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    return broken_;
+}
+
+void overseer::state::stop() noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+    if (!broken_)
+        wake();
 }
 
 error_code overseer::state::add(std::shared_ptr<charge> c)
 {
     const std::scoped_lock lock(mutex_);
+    if (broken_)
+        return errc::out_of_memory;
     const auto number = ++last_number_;
     const auto& added = *charges_.emplace(number, std::move(c)).first->second;
     if (!watch(added.pidfd, number << 1 | of_process) ||
@@ -205,6 +239,8 @@ bool overseer::state::watch(int descriptor, std::uint64_t event) noexcept
 // Closing the descriptors would not do it: a forked child may still have them open.
 void overseer::state::forget(const charge& c) noexcept
 {
+    if (broken_)
+        return;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd, nullptr);
     if (c.errors >= 0)
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.errors, nullptr);
@@ -308,7 +344,7 @@ std::shared_ptr<overseer> overseer::shared()
         return nullptr;
     const std::scoped_lock lock(mutex);
     auto found = current.lock();
-    if (found)
+    if (found && !found->state_->broken())
         return found;
     try {
         auto s = std::make_shared<state>();

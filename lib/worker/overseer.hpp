@@ -18,6 +18,10 @@ public:
     /// The process has ended. Told once, and the last there is.
     virtual void ended() noexcept = 0;
 
+    /// The process cannot be watched any longer, because the program has closed descriptors that are not its own, as
+    /// closefrom() does. The last there is, in the place of ended().
+    virtual void unwatched() noexcept = 0;
+
     /// A line of its standard error, of at most 1024 bytes before it was made printable; a longer one comes in parts.
     virtual void said(std::string_view line) noexcept = 0;
 
@@ -33,7 +37,7 @@ protected:
 /// Thread safety: any thread, and from within the calls of a ward. Does nothing in a forked child.
 class COACCEL_DECL overseer {
 public:
-    /// Null when there can be no thread.
+    /// Null when there can be no thread. Another one when the descriptors of the last have been closed.
     static std::shared_ptr<overseer> shared();
 
     overseer(const overseer&) = delete;

@@ -45,7 +45,7 @@ result<shared_area> shared_area::create(std::size_t bytes, const char* label)
         return note_error(errc::out_of_memory, std::string(label) +
                                                    ": staging larger than the memory of this machine, " +
                                                    std::to_string(bytes) + " bytes");
-    unique_fd fd(::memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    auto fd = above_standard(::memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
         ::fcntl(fd.get(), F_ADD_SEALS, needed_seals) != 0)
         return refused(label, bytes, errno);

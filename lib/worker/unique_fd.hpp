@@ -1,6 +1,7 @@
 #ifndef COACCEL_WORKER_UNIQUE_FD_HPP
 #define COACCEL_WORKER_UNIQUE_FD_HPP
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -35,6 +36,18 @@ public:
 private:
     int fd_ = -1;
 };
+
+/// Takes a descriptor that was just made, or -1, and gives it a number above those of the standard streams. A program
+/// that was started with its standard error closed would otherwise write its messages into what got that number.
+///
+/// Empty, with errno, when there is none.
+inline unique_fd above_standard(int fd) noexcept
+{
+    unique_fd first(fd);
+    if (fd < 0 || fd > STDERR_FILENO)
+        return first;
+    return unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
 
 } // namespace coaccel::worker
 

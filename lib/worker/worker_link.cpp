@@ -15,12 +15,21 @@ namespace {
 
 using clock = ward::clock;
 
+// Not zero: with that the kernel still gives a dump to a program that its core_pattern names.
+constexpr rlimit no_core_dump{1, 1};
+
+// A worker can be replaced, so it is to go before its parent when the machine runs out of memory.
+constexpr int oom_score_raise = 500;
+
 result<std::array<unique_fd, 2>> make_lifeline()
 {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
         return note_error(errc::out_of_memory, std::string("no socket for a worker: ") + std::strerror(errno));
-    return std::array{unique_fd(ends[0]), unique_fd(ends[1])};
+    std::array made{above_standard(ends[0]), above_standard(ends[1])};
+    if (!made[0] || !made[1])
+        return note_error(errc::out_of_memory, std::string("no socket for a worker: ") + std::strerror(errno));
+    return made;
 }
 
 /// A killed process that nobody waits for any more. Once under the overseer it owns itself.
@@ -34,6 +43,8 @@ public:
 
     void ended() noexcept override { delete this; }
     void said(std::string_view) noexcept override {}
+    // What is left of it stays, because its end cannot be waited for.
+    void unwatched() noexcept override {}
     bool alive(clock::time_point) noexcept override { return true; }
 
 private:
@@ -67,6 +78,9 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
     if (plan.plugin)
         how.arguments = {plugin_flag, *plan.plugin};
     how.environment = worker_environment(plan.environment ? *plan.environment : detail::environment{});
+    if (!plan.core_dumps)
+        how.core = no_core_dump;
+    how.oom_score_raise = oom_score_raise;
     how.descriptors = {control.fd(), plan.staging_fd, requests.fd(), replies.fd(), lifeline[1].get()};
     BOOST_OUTCOME_TRY(auto child, child_process::start(how));
     return std::make_unique<worker_link>(plan, std::move(control), std::move(requests), std::move(replies),
@@ -84,7 +98,7 @@ worker_link::worker_link(const link_plan& plan, shared_area control, doorbell re
 {
     // When it cannot be watched it is as good as ended.
     if (watch_->add(*this, child_.pidfd(), errors_.get(), pulse_.look_every())) {
-        child_.kill();
+        end(errc::worker_exited);
         ended();
     }
 }
@@ -184,11 +198,19 @@ void worker_link::end(errc why) noexcept
     {
         const std::scoped_lock lock(mutex_);
         first = !is_doomed();
-        if (first)
+        if (first) {
+            ended_here_ = true;
             doom(why);
+        }
     }
     // After the reason, or the signal would become it.
-    child_.kill();
+    const bool killed = child_.kill();
+    // The worker watches the other end, and ends by itself. Not by closing, which would leave it open in forked
+    // children.
+    if (!killed)
+        ::shutdown(lifeline_.get(), SHUT_RDWR);
+    if (first && !killed)
+        log(log_level::warning, "cannot be killed, because this process has another user now; asked to end");
     if (first)
         reply_bell_.ring();
 }
@@ -234,14 +256,23 @@ bool worker_link::alive(clock::time_point now) noexcept
 void worker_link::ended() noexcept
 {
     const auto how = child_.ended();
+    over(how ? report_end(*how, last_word()) : end_report{errc::worker_exited, "cannot be waited for"});
+}
+
+void worker_link::unwatched() noexcept
+{
+    end(errc::context_lost);
+    // The end of the lifeline here was closed too, at which a worker ends.
+    over({errc::context_lost, "can be watched no longer: the program has closed descriptors of coaccel"});
+}
+
+void worker_link::over(end_report how) noexcept
+{
     {
         const std::scoped_lock lock(mutex_);
-        if (how)
-            end_ = *how;
+        end_ = std::move(how);
         if (!is_doomed()) {
-            verdict_ = end_.by_signal ? errc::worker_killed : errc::worker_exited;
-            if (!end_.by_signal && end_.value == exit_mismatch)
-                verdict_ = errc::worker_mismatch;
+            verdict_ = end_.what;
             doomed_.store(true, std::memory_order_release);
         }
         ended_.store(true, std::memory_order_release);
@@ -257,16 +288,25 @@ void worker_link::ended() noexcept
     }
 }
 
+/// The exit status that the worker has sent before it ended.
+std::optional<int> worker_link::last_word() const noexcept
+{
+    unsigned char status = 0;
+    if (::recv(lifeline_.get(), &status, 1, MSG_DONTWAIT) != 1)
+        return std::nullopt;
+    return status;
+}
+
 error_code worker_link::reason() const
 {
     const std::scoped_lock lock(mutex_);
     std::string text = "worker " + std::to_string(child_.pid());
     if (verdict_ == errc::worker_mismatch)
         text += ": " + plan_.program + " is of another version or build";
-    else if (verdict_ == errc::worker_killed && has_ended())
-        text += " was ended by signal " + std::to_string(end_.value) + " (" + ::strsignal(end_.value) + ")";
-    else if (verdict_ == errc::worker_exited && has_ended())
-        text += " ended with status " + std::to_string(end_.value);
+    else if (has_ended() && (!ended_here_ || end_.what == errc::context_lost))
+        text += ' ' + end_.text;
+    else if (verdict_ == errc::worker_exited || verdict_ == errc::worker_killed)
+        text += " was ended by this process";
     else
         text += ": " + make_error_code(verdict_).message();
     return note_error(verdict_ == errc{} ? errc::context_lost : verdict_, std::move(text));

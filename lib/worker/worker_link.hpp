@@ -4,6 +4,7 @@
 #include "core/environment.hpp"
 #include "worker/child_process.hpp"
 #include "worker/doorbell.hpp"
+#include "worker/end_report.hpp"
 #include "worker/line_limit.hpp"
 #include "worker/overseer.hpp"
 #include "worker/pulse.hpp"
@@ -33,6 +34,7 @@ struct link_plan {
     void (*log)(std::string_view line) = nullptr;
     /// Of the device, for messages; 0: of none.
     std::uint32_t device = 0;
+    bool core_dumps = false;
     /// How long to wait for the end of one that was killed: a call of the driver may hold it for any time.
     std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };
@@ -88,9 +90,12 @@ private:
     void said(std::string_view line) noexcept override;
     bool alive(ward::clock::time_point now) noexcept override;
     void ended() noexcept override;
+    void unwatched() noexcept override;
 
     control_block& control() const noexcept;
     void doom(errc why) noexcept;
+    void over(end_report how) noexcept;
+    std::optional<int> last_word() const noexcept;
     void tell() noexcept;
     void log_text(log_level level, std::string_view text) const;
     void log_dropped(std::uint64_t lines) const noexcept;
@@ -116,7 +121,9 @@ private:
     std::condition_variable changed_;
     errc verdict_{};
     ward::clock::time_point doomed_at_{};
-    child_process::end end_{};
+    // Whether it was ended by end().
+    bool ended_here_ = false;
+    end_report end_;
     notification listener_;
 
     const ward::clock::time_point began_;

@@ -114,6 +114,7 @@ private:
         plan.heartbeat = options_.how.heartbeat;
         plan.log = options_.how.log;
         plan.device = device_.load(std::memory_order_relaxed);
+        plan.core_dumps = options_.how.core_dumps;
         return worker_link::start(plan);
     }
 

@@ -5,13 +5,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <new>
 #include <optional>
 #include <poll.h>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -27,6 +30,20 @@ constexpr const char* usage = "coaccel-worker runs the context of an isolated de
 unique_fd take(descriptor d)
 {
     return unique_fd(static_cast<int>(d));
+}
+
+// What a plug-in executes has no use for them, and would hold on to the lifeline.
+void keep_descriptors()
+{
+    for (int d = static_cast<int>(descriptor::control); d <= static_cast<int>(descriptor::lifeline); ++d)
+        (void)::fcntl(d, F_SETFD, FD_CLOEXEC);
+}
+
+// Tells the parent the status, which the system does not where the parent's program ignores SIGCHLD.
+void say_status(int status, void*)
+{
+    const auto word = static_cast<unsigned char>(status);
+    (void)::send(static_cast<int>(descriptor::lifeline), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // The lifeline breaks when the parent goes; when a process that it has forked holds on to the other end, the change of
@@ -46,9 +63,6 @@ void end_with_parent()
 
 void limit(const worker_setup& setup)
 {
-    // The memory of a GPU process is not worth a core dump.
-    const rlimit none{0, 0};
-    (void)::setrlimit(RLIMIT_CORE, &none);
     if (setup.max_data_bytes == 0)
         return;
     const rlimit most{setup.max_data_bytes, setup.max_data_bytes};
@@ -123,6 +137,7 @@ int serve(const char* plugin)
                : [why = source.error()](auto&&...) -> result<std::unique_ptr<detail::context>> { return why; },
         faults);
     // A context that is dead may never come out of its driver.
+    say_status(0, nullptr);
     ::_exit(0);
 }
 
@@ -139,5 +154,7 @@ int main(int argc, char** argv)
         std::fputs(usage, stderr);
         return exit_usage;
     }
+    keep_descriptors();
+    (void)::on_exit(&say_status, nullptr);
     return serve(has_plugin ? argv[2] : nullptr);
 }

@@ -25,6 +25,9 @@ struct worker_options {
     std::chrono::nanoseconds spin = std::chrono::microseconds(50);
     /// The most bytes of private memory of the worker (RLIMIT_DATA). Zero: no limit of its own.
     std::uint64_t max_data_bytes = 0;
+    /// Whether a worker that crashes leaves a core dump, under the limits that this process has (RLIMIT_CORE). There is
+    /// the data of requests in it.
+    bool core_dumps = false;
     /// Gets all messages about the worker and what it writes to its standard error, of any level, instead of the sink
     /// of set_log_sink(). Called like that sink. Null: they go to the sink, the lines of the worker as warnings.
     ///

@@ -7,11 +7,16 @@
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
+#include <fcntl.h>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -50,6 +55,11 @@ public:
         note([&] { ++ended_; });
     }
 
+    void unwatched() noexcept override
+    {
+        note([&] { ++unwatched_; });
+    }
+
     void said(std::string_view line) noexcept override
     {
         note([&] { lines_.emplace_back(line); });
@@ -74,6 +84,11 @@ public:
     void wait_for_looks(int n)
     {
         wait([&] { return looks_ >= n; });
+    }
+
+    void wait_until_unwatched()
+    {
+        wait([&] { return unwatched_ > 0; });
     }
 
     strings lines() { return get(lines_); }
@@ -117,6 +132,7 @@ private:
     strings lines_;
     int looks_ = 0;
     int ended_ = 0;
+    int unwatched_ = 0;
 };
 
 strings outcome_of(const char* script)
@@ -133,6 +149,16 @@ void let_overseer_pass()
     watched other("exit 0");
     other.go();
     other.wait_for_end();
+}
+
+std::set<int> epoll_descriptors()
+{
+    std::set<int> found;
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+        if (std::filesystem::read_symlink(entry.path(), gone) == "anon_inode:[eventpoll]")
+            found.insert(std::stoi(entry.path().filename().string()));
+    return found;
 }
 
 } // namespace
@@ -397,6 +423,33 @@ TEST_CASE("signals of the process are left to its other threads")
     CHECK(seen == 1);
     CHECK_FALSE(seen_by_overseer);
     std::signal(SIGUSR1, old);
+}
+
+TEST_CASE("when the program has closed the descriptors, everybody is told once and another overseer takes over")
+{
+    const auto before = epoll_descriptors();
+    watched first("exec sleep 1000", 1ms), second("exec sleep 1000", 1ms);
+    std::set<int> its;
+    for (const int d : epoll_descriptors())
+        if (!before.contains(d))
+            its.insert(d);
+    REQUIRE(its.size() == 1);
+    first.go();
+    second.go();
+    first.wait_for_looks(1);
+    const int number = *its.begin();
+    // Something else gets the number, so that the overseer closes nothing of others.
+    const int spare = ::memfd_create("not the overseer's", MFD_CLOEXEC);
+    REQUIRE(::dup3(spare, number, O_CLOEXEC) == number);
+    ::close(spare);
+    first.wait_until_unwatched();
+    second.wait_until_unwatched();
+    const auto looks = first.looks();
+    CHECK(first.boss()->add(first, first.child().pidfd(), -1, 0ns));
+    CHECK(overseer::shared() != first.boss());
+    let_overseer_pass();
+    CHECK(first.looks() == looks);
+    CHECK(first.times_ended() == 0);
 }
 
 TEST_CASE("a forked child leaves the overseer of its parent alone")

@@ -1,0 +1,147 @@
+#include "worker/spawn.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+// posix_spawn() gives no descriptor of the process, and opening one afterwards may name another process: the child may
+// have ended meanwhile, and been reaped by the program. Nor can it have the kernel kill the child with its parent.
+
+// clone() of the C library; by this name the interceptors of sanitizers, which take it for a fork, leave it alone.
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
+
+namespace coaccel::worker {
+namespace {
+
+constexpr std::size_t stack_bytes = std::size_t(64) << 10;
+constexpr int signals = 64;
+// As the kernel has them: a bit for each signal.
+using signal_mask = std::uint64_t;
+constexpr signal_mask every_signal = ~signal_mask(0);
+
+struct task {
+    const spawn_plan& plan;
+    pid_t parent;
+    // The value for /proc/self/oom_score_adj; empty: it stays.
+    std::array<char, 16> oom_score;
+    std::size_t oom_score_length;
+    int error;
+};
+
+void set_mask(const signal_mask& mask, signal_mask* before) noexcept
+{
+    (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, before, sizeof mask);
+}
+
+#if defined(__clang__)
+#define COACCEL_UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+#else
+#define COACCEL_UNCHECKED __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
+#endif
+
+/// In the child, which shares the memory of its parent until it has executed the program: only system calls, and those
+/// without the interceptors of sanitizers, which would take them for calls of the parent.
+COACCEL_UNCHECKED int prepare(task& t) noexcept
+{
+    // With the signals blocked, so that no handler of the parent runs here.
+    const unsigned char none[64] = {};
+    for (int s = 1; s <= signals; ++s)
+        (void)::syscall(SYS_rt_sigaction, s, none, nullptr, sizeof(signal_mask));
+    (void)::syscall(SYS_setpgid, 0, 0);
+    if (::syscall(SYS_prctl, PR_SET_PDEATHSIG, long(SIGKILL), 0L, 0L, 0L) != 0)
+        return errno;
+    // It may have gone before that.
+    if (::syscall(SYS_getppid) != t.parent)
+        return ESRCH;
+    if (::syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
+        return errno;
+    const auto count = static_cast<int>(t.plan.descriptors.size());
+    for (int i = 0; i < count; ++i)
+        if (::syscall(SYS_dup3, t.plan.descriptors.data()[i], i, 0) != i)
+            return errno;
+    if (::syscall(SYS_close_range, count, ~0U, 0) != 0)
+        for (int i = count; i < 1 << 16; ++i)
+            (void)::syscall(SYS_close, i);
+    if (t.plan.core)
+        (void)::syscall(SYS_prlimit64, 0, RLIMIT_CORE, t.plan.core, nullptr);
+    if (t.oom_score_length != 0) {
+        const long file = ::syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        // A machine without /proc has no worse workers for it.
+        (void)!::syscall(SYS_write, file, t.oom_score.data(), t.oom_score_length);
+        (void)::syscall(SYS_close, file);
+    }
+    (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, nullptr, sizeof(signal_mask));
+    (void)::syscall(SYS_execve, t.plan.program, t.plan.arguments, t.plan.environment);
+    return errno;
+}
+
+COACCEL_UNCHECKED int run_child(void* argument) noexcept
+{
+    auto& t = *static_cast<task*>(argument);
+    t.error = prepare(t);
+    ::syscall(SYS_exit_group, 127);
+    return 127;
+}
+
+/// What /proc/self/oom_score_adj is to be in the child.
+void set_oom_score(task& t) noexcept
+{
+    if (t.plan.oom_score_raise == 0)
+        return;
+    char text[16] = {};
+    const unique_fd file(::open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC));
+    if (!file || ::read(file.get(), text, sizeof text - 1) <= 0)
+        return;
+    const int score = std::min(std::atoi(text) + t.plan.oom_score_raise, 1000);
+    const auto end = std::to_chars(t.oom_score.data(), t.oom_score.data() + t.oom_score.size(), score).ptr;
+    t.oom_score_length = static_cast<std::size_t>(end - t.oom_score.data());
+}
+
+void reap(int pidfd) noexcept
+{
+    while (::waitid(P_PIDFD, static_cast<id_t>(pidfd), nullptr, WEXITED) != 0 && errno == EINTR) {
+    }
+}
+
+} // namespace
+
+spawned spawn(const spawn_plan& plan) noexcept
+{
+    void* const stack =
+        ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED)
+        return {-1, {}, errno};
+    task t{plan, ::getpid(), {}, 0, 0};
+    set_oom_score(t);
+    spawned made;
+    int pidfd = -1;
+    signal_mask before = 0;
+    set_mask(every_signal, &before);
+    made.pid = __clone(&run_child, static_cast<char*>(stack) + stack_bytes,
+                       CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &t, &pidfd);
+    const int code = errno;
+    set_mask(before, nullptr);
+    ::munmap(stack, stack_bytes);
+    if (made.pid < 0)
+        return {-1, {}, code};
+    unique_fd first(pidfd);
+    made.pidfd = unique_fd(t.error == 0 ? ::fcntl(pidfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
+    if (made.pidfd)
+        return made;
+    const int why = t.error != 0 ? t.error : errno;
+    (void)::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
+    reap(pidfd);
+    return {-1, {}, why};
+}
+
+} // namespace coaccel::worker

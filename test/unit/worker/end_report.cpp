@@ -1,0 +1,44 @@
+#include "worker/end_report.hpp"
+
+#include "worker/wire.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace coaccel;
+using namespace coaccel::worker;
+using end = child_process::end;
+
+TEST_SUITE_BEGIN("end_report");
+
+TEST_CASE("what the system says counts, then what the worker has said")
+{
+    constexpr end unknown{false, -1};
+    struct row {
+        const char* name;
+        end how;
+        std::optional<int> last_word;
+        errc what;
+        const char* text;
+    };
+    for (const row& r : {
+             row{"exit", {false, 3}, std::nullopt, errc::worker_exited, "ended with status 3"},
+             row{"exit, said otherwise", {false, 3}, 4, errc::worker_exited, "ended with status 3"},
+             row{"other build", {false, exit_mismatch}, std::nullopt, errc::worker_mismatch, "ended with status 70"},
+             row{"signal", {true, SIGKILL}, std::nullopt, errc::worker_killed, "was ended by signal 9 (Killed)"},
+             row{"signal while it ended", {true, SIGKILL}, 0, errc::worker_killed, "was ended by signal 9 (Killed)"},
+             row{"reaped by others, exit", unknown, 3, errc::worker_exited, "ended with status 3"},
+             row{"reaped by others, other build", unknown, exit_mismatch, errc::worker_mismatch,
+                 "ended with status 70"},
+             row{"reaped by others, signal", unknown, std::nullopt, errc::worker_killed,
+                 "was ended by a signal; which"},
+         }) {
+        CAPTURE(r.name);
+        const auto report = report_end(r.how, r.last_word);
+        CHECK(report.what == r.what);
+        CHECK_MESSAGE(report.text.starts_with(r.text), report.text);
+    }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,83 @@
+#include "worker/bell_watch.hpp"
+#include "worker/child_process.hpp"
+#include "worker/doorbell.hpp"
+#include "worker/overseer.hpp"
+#include "worker/shared_area.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::worker;
+
+/// This process has no standard streams for as long as it lives.
+class closed_streams {
+public:
+    closed_streams()
+    {
+        for (int d = 0; d < 3; ++d) {
+            kept_[d] = ::fcntl(d, F_DUPFD_CLOEXEC, 3);
+            ::close(d);
+        }
+    }
+    closed_streams(const closed_streams&) = delete;
+    closed_streams& operator=(const closed_streams&) = delete;
+    ~closed_streams()
+    {
+        for (int d = 0; d < 3; ++d)
+            if (kept_[d] >= 0) {
+                ::dup2(kept_[d], d);
+                ::close(kept_[d]);
+            }
+    }
+
+private:
+    int kept_[3] = {-1, -1, -1};
+};
+
+struct no_events final : detail::context_events {
+    void finished(detail::request&, error_code) noexcept override {}
+    void lost(error_code) noexcept override {}
+    void wake() noexcept override {}
+    bool has_more() noexcept override { return false; }
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("standard streams");
+
+TEST_CASE("in a process without standard streams no descriptor gets one of their numbers")
+{
+    boost::asio::io_context io;
+    // Asio makes its own descriptors for the first one that it is given.
+    const boost::asio::posix::stream_descriptor first(io);
+    no_events events;
+    bool all_made = false;
+    std::vector<int> taken;
+    {
+        const closed_streams closed;
+        const auto area = shared_area::create(4096, "test");
+        const auto bell = doorbell::create();
+        const auto monitor = overseer::shared();
+        const auto child = child_process::start(
+            {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
+        if (area && bell && monitor && child) {
+            const auto watch = bell_watch::create(io.get_executor(), bell.value().fd(), events);
+            all_made = watch != nullptr;
+            for (int d = 0; d < 3; ++d)
+                if (::fcntl(d, F_GETFD) >= 0)
+                    taken.push_back(d);
+        }
+    }
+    CHECK(all_made);
+    CHECK(taken == std::vector<int>{});
+}
+
+TEST_SUITE_END();
