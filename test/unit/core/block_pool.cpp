@@ -184,4 +184,15 @@ TEST_CASE("the allocator serves containers")
     CHECK(*shared == "text");
 }
 
+struct alignas(128) wide {
+    std::uint64_t words[16];
+};
+
+TEST_CASE("the allocator gives memory of any alignment")
+{
+    std::list<wide, block_allocator<wide>> all;
+    for (int i = 0; i < 50; ++i)
+        CHECK(reinterpret_cast<std::uintptr_t>(&all.emplace_back()) % alignof(wide) == 0);
+}
+
 TEST_SUITE_END();
