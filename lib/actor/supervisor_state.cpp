@@ -14,10 +14,10 @@ using clock = std::chrono::steady_clock;
 
 supervisor_state::supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
                                    std::vector<std::shared_ptr<child>> children)
-    : executor_(std::move(ex)), strand_(executor_), policy_(policy), children_(std::move(children)),
-      chance_(std::random_device{}())
+    : executor_(std::move(ex)), strand_(asio::make_strand(executor_.get())), policy_(policy),
+      children_(std::move(children)), chance_(std::random_device{}())
 {
-    enlist(executor_);
+    enlist(executor_.get());
 }
 
 supervisor_state::~supervisor_state()
@@ -33,7 +33,7 @@ void supervisor_state::add(std::shared_ptr<child> c)
 template <class Fn>
 void supervisor_state::enqueue(Fn fn)
 {
-    asio::post(strand_, [self = shared_from_this(), fn = std::move(fn)]() mutable { fn(*self); });
+    asio::post(strand_.get(), [self = shared_from_this(), fn = std::move(fn)]() mutable { fn(*self); });
 }
 
 void supervisor_state::run(pending& op)
@@ -140,6 +140,9 @@ void supervisor_state::shutdown(pending_list& out) noexcept
     shut_down_ = true;
     runs_.move_all(out);
     stops_.move_all(out);
+    timer_.reset();
+    strand_.let_go(out);
+    executor_.let_go(out);
 }
 
 void supervisor_state::begin(child_listener parent)
@@ -149,7 +152,7 @@ void supervisor_state::begin(child_listener parent)
     incarnations_.resize(children_.size());
     failures_.assign(children_.size(), {});
     machine_.emplace(policy_, children_.size());
-    timer_.emplace(executor_);
+    timer_.emplace(executor_.get());
     apply(machine_->start());
 }
 
@@ -220,7 +223,7 @@ void supervisor_state::arm_timer()
 {
     const auto due = machine_->next_due().value_or(clock::time_point::max());
     timer_->expires_at(due);
-    timer_->async_wait(asio::bind_executor(strand_, [self = shared_from_this()](error_code ec) {
+    timer_->async_wait(asio::bind_executor(strand_.get(), [self = shared_from_this()](error_code ec) {
         if (!ec && self->machine_)
             self->apply(self->machine_->timer(clock::now()));
     }));

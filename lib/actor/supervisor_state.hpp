@@ -27,7 +27,7 @@ public:
                      std::vector<std::shared_ptr<child>> children);
     ~supervisor_state();
 
-    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
     void add(std::shared_ptr<child> c);
 
     void run(pending& op);
@@ -59,8 +59,8 @@ private:
     void arm_timer();
     void finish();
 
-    const asio::any_io_executor executor_;
-    asio::strand<asio::any_io_executor> strand_;
+    held_executor executor_;
+    held_executor strand_;
     const restart_policy policy_;
     std::vector<std::shared_ptr<child>> children_;
     std::vector<std::uint64_t> incarnations_;
@@ -74,7 +74,7 @@ private:
     std::mutex mutex_;
     wait_list runs_; // one at most
     wait_list stops_;
-    // Always armed while running: its pending wait is what keeps the state alive, and dies with the context.
+    // Always armed while running: its pending wait is what keeps the state alive, and ends with the context.
     std::optional<asio::steady_timer> timer_;
     bool running_ = false;
     bool used_ = false;

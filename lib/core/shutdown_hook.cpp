@@ -3,8 +3,10 @@
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/query.hpp>
+#include <boost/asio/system_executor.hpp>
 
 #include <mutex>
+#include <utility>
 
 namespace coaccel::detail {
 
@@ -42,6 +44,13 @@ public:
             hook->shutdown(orphans);
     }
 
+    void on_fork() noexcept
+    {
+        std::lock_guard lock(mutex_);
+        for (shutdown_hook* hook = head_; hook; hook = hook->next_)
+            hook->on_fork();
+    }
+
 private:
     std::mutex mutex_;
     shutdown_hook* head_ = nullptr;
@@ -64,12 +73,47 @@ public:
 private:
     void shutdown() override { registry_->shutdown(); }
 
+    void notify_fork(asio::execution_context::fork_event event) override
+    {
+        if (event == asio::execution_context::fork_child)
+            registry_->on_fork();
+    }
+
     std::shared_ptr<shutdown_registry> registry_;
 };
 
 asio::execution_context::id shutdown_service::id;
 
 } // namespace
+
+struct held_executor::node final : pending {
+    explicit node(asio::any_io_executor ex) noexcept : executor(std::move(ex)) {}
+
+    void post() override {}
+    void destroy() noexcept override { delete this; }
+
+    const asio::any_io_executor executor;
+};
+
+held_executor::held_executor(asio::any_io_executor ex) : held_(new node(std::move(ex))) {}
+
+held_executor::~held_executor()
+{
+    delete held_;
+}
+
+const asio::any_io_executor& held_executor::get() const noexcept
+{
+    // Never destroyed: objects with static storage may ask for it.
+    static const auto& none = *new asio::any_io_executor(asio::system_executor());
+    return held_ ? held_->executor : none;
+}
+
+void held_executor::let_go(pending_list& out) noexcept
+{
+    if (held_)
+        out.push_back(*std::exchange(held_, nullptr));
+}
 
 shutdown_hook::~shutdown_hook()
 {

@@ -41,12 +41,12 @@ class mailbox_state final : public shutdown_hook {
 public:
     mailbox_state(asio::any_io_executor ex, std::size_t capacity) : executor_(std::move(ex)), ring_(capacity)
     {
-        enlist(executor_);
+        enlist(executor_.get());
     }
 
     ~mailbox_state() { withdraw(); }
 
-    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
     std::size_t capacity() const noexcept { return ring_.capacity(); }
     std::size_t size() const noexcept { return ring_.size(); }
     bool closed() const noexcept { return ring_.closed(); }
@@ -208,6 +208,9 @@ public:
         senders_waiting_.store(0, std::memory_order_seq_cst);
         senders_.move_all(out);
         receiver_.move_all(out);
+        // Nothing is received any more.
+        ring_.close();
+        executor_.let_go(out);
     }
 
 private:
@@ -273,7 +276,7 @@ private:
         woken.post_all();
     }
 
-    const asio::any_io_executor executor_;
+    held_executor executor_;
     ring<M> ring_;
     // Null: dropped replies are answered at once.
     std::unique_ptr<dropped_replies> dropped_;

@@ -30,12 +30,12 @@ class watch_state final : public shutdown_hook {
 public:
     watch_state(asio::any_io_executor ex, T initial) : executor_(std::move(ex)), value_(std::move(initial))
     {
-        enlist(executor_);
+        enlist(executor_.get());
     }
 
     ~watch_state() { withdraw(); }
 
-    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
     std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
     bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
@@ -122,10 +122,11 @@ public:
         std::lock_guard lock(mutex_);
         shut_down_ = true;
         waiters_.move_all(out);
+        executor_.let_go(out);
     }
 
 private:
-    const asio::any_io_executor executor_;
+    held_executor executor_;
     mutable std::mutex mutex_;
     T value_;
     std::atomic<std::uint64_t> version_{1};
