@@ -91,9 +91,22 @@ struct as_result_initiation<Initiation, Result> {
 };
 
 } // namespace detail
+
+/// What an initiating function returns for as_result(asio::deferred), the default token: an operation that starts when
+/// it is awaited, or called with another token. Each call of a copy starts it anew.
+template <class Deferred>
+class [[nodiscard("this operation has not been started: co_await it, or pass a completion token such as "
+                  "asio::detached")]] lazy_operation : public Deferred {
+public:
+    explicit lazy_operation(Deferred&& operation) : Deferred(std::move(operation)) {}
+};
+
 } // namespace coaccel
 
 namespace boost::asio {
+
+template <class Deferred>
+struct is_deferred<coaccel::lazy_operation<Deferred>> : std::true_type {};
 
 template <class Token, class R, class... Args>
 struct async_result<coaccel::as_result_t<Token>, R(boost::system::error_code, Args...)> {
@@ -108,8 +121,14 @@ struct async_result<coaccel::as_result_t<Token>, R(boost::system::error_code, Ar
         using wrapped = coaccel::detail::as_result_initiation<std::decay_t<Initiation>, result_type>;
         // async_initiate moves from what it is given, and the caller may keep the token for the next operation.
         Token inner(static_cast<RawToken&&>(token).token);
-        return async_initiate<Token, signature>(wrapped{static_cast<Initiation&&>(initiation)}, inner,
-                                                static_cast<InitArgs&&>(args)...);
+        const auto start = [&]() -> decltype(auto) {
+            return async_initiate<Token, signature>(wrapped{static_cast<Initiation&&>(initiation)}, inner,
+                                                    static_cast<InitArgs&&>(args)...);
+        };
+        if constexpr (std::is_same_v<Token, deferred_t>)
+            return coaccel::lazy_operation(start());
+        else
+            return start();
     }
 };
 

@@ -52,6 +52,24 @@ private:
     std::shared_ptr<device_handle> handle_;
 };
 
+/// Makes a device each time it is invoked, so that a deferred creation may be started more than once.
+template <class Device>
+struct initiate_create {
+    using executor_type = asio::any_io_executor;
+
+    executor_type executor;
+
+    executor_type get_executor() const noexcept { return executor; }
+
+    template <class Handler>
+    void operator()(Handler&& handler, const device_options& options) const
+    {
+        auto handle = std::make_shared<device_handle>(make_core(executor, options));
+        const initiate_request<start_request<Device>> start{handle->core};
+        start(static_cast<Handler&&>(handler), std::move(handle));
+    }
+};
+
 class stats_call : public request {
 public:
     stats_call() noexcept : request(request_kind::stats) {}

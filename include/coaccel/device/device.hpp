@@ -43,11 +43,18 @@ enum class init : std::uint8_t { none, zero };
 /// operation_aborted and leaves no trace. One that was started runs to its end: total cancellation is ignored; after
 /// partial and terminal it completes with operation_aborted, at once or, when it uses memory of the caller's
 /// (async_upload, async_write, async_read, async_submit), once the device has left that. A deadline acts like terminal
-/// cancellation. Errors, of every function: errc::device_stopped and errc::device_failed when the device is;
-/// errc::context_lost when its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of
-/// those that start ops: errc::queue_full; with exec_options also errc::deadline_exceeded. Waiting for pinned memory
-/// and compiling are not counted against the queue. Thread safety: const functions from any thread, on the same copy
-/// too; assigning to a copy is for one thread at a time.
+/// cancellation.
+/// Errors, of every function: errc::device_stopped and errc::device_failed when the device is; errc::context_lost when
+/// its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of those that start ops:
+/// errc::queue_full; with exec_options also errc::deadline_exceeded. Waiting for pinned memory and compiling are not
+/// counted against the queue.
+/// Exceptions: an initiating call throws std::bad_alloc when there is no memory for the operation, such as when the
+/// handler's allocator throws it; nothing has been started then. Completing asks no allocator for memory on an
+/// io_context or a thread_pool, and never the handler's.
+/// Lifetimes: a device, its buffers and its watches may outlive their execution context. What is started afterwards is
+/// destroyed without being called.
+/// Thread safety: const functions from any thread, on the same copy too; assigning to a copy is for one thread at a
+/// time.
 class COACCEL_DECL device {
 public:
     using executor_type = asio::any_io_executor;
@@ -55,7 +62,7 @@ public:
     /// Names no device; everything asked of it completes with errc::invalid_argument.
     device() noexcept = default;
 
-    /// Makes a device and waits until it is ready.
+    /// Makes a device and waits until it is ready. A deferred call makes a device each time it is started.
     ///
     /// Completion signature: void(error_code, device).
     /// Completes when: the first context is ready, or the restart policy gives up.
@@ -63,9 +70,8 @@ public:
     template <class Executor, asio::completion_token_for<void(error_code, device)> Token = default_token>
     static auto async_create(const Executor& ex, const device_options& options, Token&& token = {})
     {
-        auto handle = std::make_shared<detail::device_handle>(detail::make_core(ex, options));
-        return asio::async_initiate<Token, void(error_code, device)>(
-            detail::initiate_request<detail::start_request<device>>{handle->core}, token, handle);
+        return asio::async_initiate<Token, void(error_code, device)>(detail::initiate_create<device>{ex}, token,
+                                                                     options);
     }
 
     /// \copydoc async_create
