@@ -93,6 +93,10 @@ public:
     /// Ends all work, blocking, and hands over the requests in flight without completing them.
     virtual void drop(pending_list& out) noexcept = 0;
 
+    /// Hands over the requests in flight and ends nothing: in a forked child, which has none of the threads that would
+    /// have to end. The context must not be used or destroyed afterwards.
+    virtual void disown(pending_list& out) noexcept { drop(out); }
+
     /// False from the first sign of death until `lost`; requests are then better kept back.
     virtual bool accepting() const noexcept = 0;
 

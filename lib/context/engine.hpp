@@ -112,6 +112,11 @@ public:
         for_each_outstanding([&out](request& r) { out.push_back(r); });
     }
 
+    void disown(pending_list& out) noexcept override
+    {
+        for_each_outstanding([&out](request& r) { out.push_back(r); });
+    }
+
 private:
     using lane = detail::lane<B>;
     using departure = typename lane::departure;

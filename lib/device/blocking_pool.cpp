@@ -1,5 +1,8 @@
 #include "device/blocking_pool.hpp"
 
+#include "worker/fork_guard.hpp"
+
+#include <memory>
 #include <utility>
 
 namespace coaccel::detail {
@@ -15,12 +18,17 @@ constexpr std::size_t most_compilers = 2;
 
 } // namespace
 
-blocking_pool::blocking_pool(asio::execution_context& owner) : service(owner) {}
+blocking_pool::blocking_pool(asio::execution_context& owner) : service(owner)
+{
+    worker::watch_forks();
+    forks_ = worker::fork_count();
+}
 
 blocking_pool::~blocking_pool() = default;
 
 void blocking_pool::run(kind what, std::function<void()> job, std::function<void()> hurry)
 {
+    forget_parents_threads();
     const std::scoped_lock lock(mutex_);
     if (closed_)
         return;
@@ -49,6 +57,7 @@ void blocking_pool::run(kind what, std::function<void()> job, std::function<void
 
 void blocking_pool::shutdown()
 {
+    forget_parents_threads();
     {
         const std::scoped_lock lock(mutex_);
         closed_ = true;
@@ -62,9 +71,19 @@ void blocking_pool::shutdown()
 
 void blocking_pool::notify_fork(asio::execution_context::fork_event event)
 {
-    // The child has none of the threads: who wakes or joins them waits for ever.
-    if (event != asio::execution_context::fork_child)
+    if (event == asio::execution_context::fork_child)
+        forget_parents_threads();
+}
+
+/// In a forked child there are none of the threads: waking them does nothing, and joining them waits for ever. Not
+/// only in notify_fork, which a program may not have called.
+void blocking_pool::forget_parents_threads() noexcept
+{
+    const auto forks = worker::fork_count();
+    if (forks_.exchange(forks) == forks)
         return;
+    // One of them may have held it when the process was forked.
+    std::construct_at(&mutex_);
     for (auto& threads : threads_)
         (void)threads.release();
     hurries_.clear();

@@ -38,6 +38,7 @@ public:
     void run(kind what, std::function<void()> job, std::function<void()> hurry = {});
 
 private:
+    void forget_parents_threads() noexcept;
     void shutdown() override;
     void notify_fork(boost::asio::execution_context::fork_event event) override;
 
@@ -45,6 +46,8 @@ private:
     std::list<std::function<void()>> hurries_;
     std::array<std::unique_ptr<growing_pool>, 2> threads_;
     std::atomic<bool> closed_{false};
+    /// In which process the threads are.
+    std::atomic<std::uint32_t> forks_;
 };
 
 } // namespace coaccel::detail

@@ -8,7 +8,10 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/query.hpp>
 
+#include <new>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace coaccel::detail {
 
@@ -36,23 +39,28 @@ void device_core::create_context()
         return follow(life_.lost_for_good(
             note_error(errc::start_failed, "a forked child of the process that has workers cannot start any")));
     created_after_ = arrivals_;
-    run_off_executor(
-        [self = shared_from_this(), work = asio::make_work_guard(executor_), generation = generation_count_ + 1] {
+    const auto no_thread = run_off_executor(
+        blocking_pool::kind::contexts,
+        [self = shared_from_this(), work = asio::make_work_guard(executor()), generation = generation_count_ + 1] {
             auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
             self->push(*new created_node(std::move(made)));
         },
         source_.give_up);
+    if (no_thread)
+        on_create_failed(no_thread);
+}
+
+void device_core::on_create_failed(error_code why)
+{
+    end_replacements(why, created_after_);
+    // What died in a process of its own does not stand in the way of another.
+    follow_failure(why, source_.isolated ? life_.lost(why, now_, chance()) : life_.create_failed(why, now_, chance()));
 }
 
 void device_core::on_created(created_node& node)
 {
-    if (!node.made) {
-        const error_code why = node.made.error();
-        end_replacements(why, created_after_);
-        // What died in a process of its own does not stand in the way of another.
-        return follow_failure(why, source_.isolated ? life_.lost(why, now_, chance())
-                                                    : life_.create_failed(why, now_, chance()));
-    }
+    if (!node.made)
+        return on_create_failed(node.made.error());
     context_ = std::move(node.made).value();
     ++generation_count_;
     life_.created();
@@ -108,7 +116,7 @@ void device_core::bury(std::unique_ptr<context> dead)
         (void)dead.release();
         return;
     }
-    run_off_executor(
+    end_off_executor(
         [self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable { dead.reset(); });
 }
 
@@ -118,7 +126,7 @@ void device_core::close_context()
     auto maker = std::make_shared<context_factory>();
     if (life_.stopping())
         maker->swap(source_.make);
-    run_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor_), maker = std::move(maker),
+    end_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor()), maker = std::move(maker),
                       last = std::shared_ptr<context>(std::move(context_))]() mutable {
         auto node = std::make_unique<gone_node>();
         last->drop(node->dropped);
@@ -132,7 +140,7 @@ void device_core::stop(bool abandon)
 {
     life_.stop(abandon);
     if (life_.state() != device_state::stopped && !stopping_work_)
-        stopping_work_.emplace(executor_);
+        stopping_work_.emplace(executor());
     end_replacements(errc::device_stopped, arrivals_);
 }
 
@@ -176,17 +184,30 @@ void device_core::finish_stop()
     self_.reset();
 }
 
-void device_core::run_off_executor(std::function<void()> job, std::function<void()> hurry)
-{
-    run_off_executor(blocking_pool::kind::contexts, std::move(job), std::move(hurry));
+/// Errors: errc::start_failed when there is no thread for it, errc::out_of_memory. The job is gone then, without having
+/// been run.
+error_code device_core::run_off_executor(blocking_pool::kind what, std::function<void()> job,
+                                         std::function<void()> hurry)
+try {
+    if (!source_.blocks) {
+        job();
+        return {};
+    }
+    auto& where = asio::query(executor(), asio::execution::context);
+    asio::use_service<blocking_pool>(where).run(what, std::move(job), std::move(hurry));
+    return {};
+} catch (const std::bad_alloc&) {
+    return errc::out_of_memory;
+} catch (const std::system_error& e) {
+    return note_error(errc::start_failed, std::string("a helper thread of the device: ") + e.what());
 }
 
-void device_core::run_off_executor(blocking_pool::kind what, std::function<void()> job, std::function<void()> hurry)
+/// Ends something that may take its time to end. On the executor only when there is no thread at all: it has to end.
+void device_core::end_off_executor(std::function<void()> job)
 {
-    if (!source_.blocks)
-        return job();
-    auto& where = asio::query(executor_, asio::execution::context);
-    asio::use_service<blocking_pool>(where).run(what, std::move(job), std::move(hurry));
+    const auto shared = std::make_shared<std::function<void()>>(std::move(job));
+    if (run_off_executor(blocking_pool::kind::contexts, [shared] { std::exchange(*shared, nullptr)(); }))
+        (*shared)();
 }
 
 /// No further context will be made. What stood ready for it, such as workers, may take its time to go.
@@ -200,13 +221,31 @@ void device_core::drop_source()
         (void)new auto(std::move(last));
         return;
     }
-    run_off_executor([last = std::move(last)]() mutable { last.reset(); });
+    end_off_executor([last = std::move(last)]() mutable { last.reset(); });
 }
 
-/// In a child that this process's user has forked: the workers are its parent's.
+/// In a child that this process's user has forked: the threads and the workers are its parent's.
 bool device_core::orphaned() const noexcept
 {
-    return source_.isolated && worker::forked();
+    if (source_.isolated)
+        return worker::forked();
+    return source_.blocks && worker::fork_count() != forks_;
+}
+
+/// A context in a worker finds its own end and tells of it; one in this process has no thread left to do so.
+void device_core::lose_as_orphan()
+{
+    if (source_.isolated && context_)
+        return;
+    // First, so that what is lost is not put back to be run again.
+    if (life_.state() != device_state::stopped && !life_.failed())
+        follow(life_.lost_for_good(errc::context_lost));
+    if (!context_)
+        return;
+    pending_list lost;
+    context_.release()->disown(lost);
+    while (pending* p = lost.pop_front())
+        finished(static_cast<request&>(*p), errc::context_lost);
 }
 
 double device_core::chance()

@@ -19,11 +19,11 @@ struct device_core::turn_function {
 
     void operator()()
     {
-        pending_list done;
         // Devices that take turns on one thread would have each other wait.
         const bool alone = std::exchange(last_here_, core.get()) == core.get();
-        core->turn(done, alone ? longest_look : clock::duration::zero());
-        done.dispatch_all();
+        // A handler may block, throw or poll the executor: by then the turn is over and everything else posted.
+        if (pending* first = core->turn(turn_caller::executor, alone ? longest_look : clock::duration::zero()))
+            first->resume();
     }
 };
 
@@ -38,6 +38,11 @@ struct device_core::keeper final : pending {
     {
         // Each of them holds the device.
         core->releases_.clear();
+        // It may hold the executor, and workers that stand ready.
+        const bool orphaned = core->orphaned();
+        auto source = std::exchange(core->source_, {});
+        if (orphaned)
+            (void)new auto(std::move(source));
         delete this;
     }
 

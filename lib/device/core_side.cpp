@@ -60,18 +60,28 @@ void device_core::serve_pinned()
 
 void device_core::begin_compiles()
 {
-    for (compile_call* call : compiling_) {
-        if (call->begun)
+    for (auto it = compiling_.begin(); it != compiling_.end();) {
+        compile_call* call = *it;
+        if (call->begun) {
+            ++it;
             continue;
+        }
         call->begun = std::make_shared<const bool>(true);
         // The job has all it needs: its request may be cancelled, and gone, long before the compiler is through.
-        run_off_executor(blocking_pool::kind::compiling,
-                         [self = shared_from_this(), id = call->sequence, source = std::move(call->source),
-                          how = std::move(call->how), hardware = context_->hardware(),
-                          wanted = std::weak_ptr<const bool>(call->begun)] {
-                             if (!wanted.expired())
-                                 self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
-                         });
+        const auto no_thread =
+            run_off_executor(blocking_pool::kind::compiling,
+                             [self = shared_from_this(), id = call->sequence, source = std::move(call->source),
+                              how = std::move(call->how), hardware = context_->hardware(),
+                              wanted = std::weak_ptr<const bool>(call->begun)] {
+                                 if (!wanted.expired())
+                                     self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
+                             });
+        if (!no_thread) {
+            ++it;
+            continue;
+        }
+        it = compiling_.erase(it);
+        complete(*call, no_thread);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "device/device_core.hpp"
 
 #include "device/core_nodes.hpp"
+#include "worker/fork_guard.hpp"
 
 #include <coaccel/detail/post_with.hpp>
 
@@ -16,6 +17,12 @@ std::uint32_t next_device_id() noexcept
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+std::uint32_t forks_until_now() noexcept
+{
+    worker::watch_forks();
+    return worker::fork_count();
+}
+
 } // namespace
 
 thread_local const device_core* device_core::last_here_ = nullptr;
@@ -24,18 +31,19 @@ core_ptr device_core::make(asio::any_io_executor ex, const device_options& optio
 {
     auto core = std::make_shared<device_core>(std::move(ex), options);
     core->self_ = std::make_unique<keeper>(core);
-    core->enlist(core->executor_);
+    core->enlist(core->executor());
     return core;
 }
 
 device_core::device_core(asio::any_io_executor ex, const device_options& options)
-    : executor_(std::move(ex)), options_(options), device_id_(next_device_id()), unusable_(options.check()),
-      life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue), timer_(executor_),
-      random_(device_id_), state_(executor_, device_status{}), generation_(executor_, generation{0})
+    : executor_(std::move(ex)), options_(options), device_id_(next_device_id()), forks_(forks_until_now()),
+      unusable_(options.check()), life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue),
+      timer_(executor()), random_(device_id_), state_(executor(), device_status{}),
+      generation_(executor(), generation{0})
 {
     if (unusable_)
         return;
-    if (auto found = find_source(options, executor_))
+    if (auto found = find_source(options, executor()))
         source_ = std::move(found).value();
     else
         unusable_ = found.error();
@@ -64,16 +72,14 @@ void device_core::submit(request& r)
     // it would call a function of the caller's, who may be holding a lock.
     const auto is_users = [](const bound_op& o) { return o.info->lib == library::user; };
     const bool here = r.call == request_kind::exec && source_.blocks && !busy_.load(std::memory_order_relaxed) &&
-                      std::ranges::none_of(r.ops, is_users) && runs_here(executor_);
+                      std::ranges::none_of(r.ops, is_users) && runs_here(executor());
     if (!inbox_.push(r) || gone_.load(std::memory_order_acquire))
         return;
     if (!here)
         return schedule();
     last_here_ = this;
-    pending_list done;
     // What is found here can but be posted, so that there is no hurry to find it.
-    turn(done, {});
-    done.post_all();
+    (void)turn(turn_caller::initiator, {});
 }
 
 void device_core::cancel(std::uint64_t cancel_id, asio::cancellation_type type)
@@ -112,11 +118,12 @@ void device_core::wake() noexcept
 
 void device_core::schedule()
 {
-    post_with(executor_, block_allocator<void>(), turn_function{shared_from_this()});
+    post_with(executor(), turn_room_, turn_function{shared_from_this()});
 }
 
-/// `patience`: how long it may look for what is about to end.
-void device_core::turn(pending_list& done, clock::duration patience)
+/// `patience`: how long it may look for what is about to end. Returns the completion that is left for the executor's
+/// thread to resume.
+pending* device_core::turn(turn_caller caller, clock::duration patience)
 {
     inbox_node* node = inbox_.take();
     // After that: a timer that went off has left a node there, and is not set again for a time that has come.
@@ -127,8 +134,8 @@ void device_core::turn(pending_list& done, clock::duration patience)
         handle(*node);
         node = next;
     }
-    if (orphaned() && !context_ && life_.state() != device_state::stopped && !life_.failed())
-        follow(life_.lost_for_good(errc::context_lost));
+    if (orphaned())
+        lose_as_orphan();
     if (now_ >= retry_at_) {
         retry_at_ = clock::time_point::max();
         // One that is to stop and has nothing to do does not try again, however soon that is due.
@@ -170,9 +177,15 @@ void device_core::turn(pending_list& done, clock::duration patience)
     // The turn that comes at once looks at all of these itself.
     if (!again)
         set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
-    done_.swap(done);
+    // Before the next turn can begin on another thread, so that completions are posted in the order of their ends.
+    pending* first = nullptr;
+    if (caller == turn_caller::executor)
+        first = done_.post_all_but_first();
+    else
+        done_.post_all();
     if (again || !inbox_.rest())
         schedule();
+    return first;
 }
 
 void device_core::handle(inbox_node& node)
@@ -275,10 +288,10 @@ void device_core::shutdown(pending_list& out) noexcept
     gone_.store(true, std::memory_order_release);
     timer_.reset();
     stopping_work_.reset();
+    if (context_ && orphaned())
+        context_.release()->disown(out);
     if (context_)
         context_->drop(out);
-    if (orphaned())
-        (void)context_.release();
     context_.reset();
     cancellable_.clear();
     admission_.forget_in_flight();
@@ -289,6 +302,7 @@ void device_core::shutdown(pending_list& out) noexcept
             out.push_back(*p);
     take_side_calls(out);
     empty_inbox(out);
+    executor_.let_go(out);
     // Not here, under the lock of the execution context's list, but where `out` is destroyed.
     if (auto self = weak_from_this().lock()) {
         self_.reset();

@@ -13,6 +13,7 @@
 #include <coaccel/core/log.hpp>
 #include <coaccel/detail/control_requests.hpp>
 #include <coaccel/detail/device_access.hpp>
+#include <coaccel/detail/post_with.hpp>
 #include <coaccel/detail/shutdown_hook.hpp>
 #include <coaccel/detail/side_requests.hpp>
 
@@ -36,7 +37,7 @@ namespace coaccel::detail {
 ///
 /// Everything it knows is touched only in its turns, which run one after another on the caller's
 /// executor: a turn takes what has arrived, lets the state machines decide, starts what may start, asks
-/// the context what has ended, and posts the completions.
+/// the context what has ended, and posts the completions but for one, whose handler the thread then calls itself.
 class device_core final : public context_events,
                           public shutdown_hook,
                           public std::enable_shared_from_this<device_core> {
@@ -46,7 +47,7 @@ public:
     device_core(asio::any_io_executor ex, const device_options& options);
     ~device_core();
 
-    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
 
     // From any thread.
     void push(inbox_node& node);
@@ -67,6 +68,7 @@ public:
 
     // shutdown_hook
     void shutdown(pending_list& out) noexcept override;
+    void on_fork() noexcept override { wake(); }
 
 private:
     struct turn_function;
@@ -77,7 +79,10 @@ private:
     struct gone_node;
     struct release_node;
 
-    void turn(pending_list& done, clock::duration patience);
+    /// What called the turn: only the executor may call handlers.
+    enum class turn_caller : std::uint8_t { executor, initiator };
+
+    [[nodiscard]] pending* turn(turn_caller caller, clock::duration patience);
     void schedule();
     void empty_inbox(pending_list& orphans) noexcept;
     void handle(inbox_node& node);
@@ -104,9 +109,12 @@ private:
     void fail_everything();
     void finish_stop();
     void drop_source();
-    void run_off_executor(std::function<void()> job, std::function<void()> hurry = {});
-    void run_off_executor(blocking_pool::kind what, std::function<void()> job, std::function<void()> hurry = {});
+    void on_create_failed(error_code why);
+    void end_off_executor(std::function<void()> job);
+    [[nodiscard]] error_code run_off_executor(blocking_pool::kind what, std::function<void()> job,
+                                              std::function<void()> hurry = {});
     bool orphaned() const noexcept;
+    void lose_as_orphan();
     double chance();
 
     void keep(release_node& n);
@@ -137,9 +145,11 @@ private:
         boost::intrusive::set<request, boost::intrusive::member_hook<request, set_hook, &request::by_id>,
                               boost::intrusive::key_of_value<by_id>, boost::intrusive::constant_time_size<false>>;
 
-    const asio::any_io_executor executor_;
+    held_executor executor_;
     const device_options options_;
     const std::uint32_t device_id_;
+    /// In which process it was made.
+    const std::uint32_t forks_;
     error_code unusable_;
     context_source source_;
 
@@ -148,6 +158,8 @@ private:
     inbox_node handle_node_{inbox_node::kind::handle_dropped};
     std::atomic<bool> wake_queued_{false};
     std::atomic<bool> gone_{false};
+    /// For the one turn that is scheduled at a time.
+    post_room turn_room_;
 
     lifecycle life_;
     admission admission_;

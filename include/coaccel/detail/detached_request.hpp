@@ -57,10 +57,12 @@ public:
             to->post();
     }
 
-    void dispatch() override
+    bool may_resume() const noexcept override { return handler_ && handler_->may_resume(); }
+
+    void resume() override
     {
         if (auto* to = finish())
-            to->dispatch();
+            to->resume();
     }
 
     void destroy() noexcept override

@@ -20,9 +20,9 @@ public:
     /// Schedules the completion and consumes the operation. Never calls the handler inside this call.
     virtual void post() = 0;
 
-    /// Like post, but calls the handler at once where its executor is running this. Not from within an initiating
-    /// function.
-    virtual void dispatch() { post(); }
+    /// Whether the handler's executor runs this thread, so that `resume` may be called instead of `post`. Not from
+    /// within an initiating function.
+    virtual bool may_resume() const noexcept { return false; }
 
     /// Calls the handler, here and now, and consumes the operation. One that has no handler is never asked.
     virtual void resume() {}
@@ -114,15 +114,13 @@ public:
             op->post();
     }
 
-    /// A handler that throws does not keep the others from being called.
-    void dispatch_all()
+    /// Posts all of them but the first, and that too unless its handler may be called on this thread. The one that is
+    /// left is for the caller to resume, as the last thing it does: other threads can call the rest meanwhile.
+    [[nodiscard]] pending* post_all_but_first()
     {
-        struct rest {
-            pending_list& list;
-            ~rest() { list.post_all(); }
-        } guard{*this};
-        while (pending* op = pop_front())
-            op->dispatch();
+        pending* first = head_ && head_->may_resume() ? pop_front() : nullptr;
+        post_all();
+        return first;
     }
 
     void swap(pending_list& other) noexcept

@@ -22,7 +22,8 @@
 
 namespace coaccel::detail {
 
-/// A pending operation together with its handler, in memory of the handler's allocator.
+/// A pending operation together with its handler, in memory of the handler's allocator. That is asked for memory only
+/// here, in the initiating call, to which it may throw; completing needs none.
 ///
 /// Base derives from pending and has `take()`: called on the handler's executor just before the handler,
 /// it returns the handler's arguments as a tuple.
@@ -55,21 +56,19 @@ public:
     void post() override
     {
         auto ex = handler_work_.get_executor();
-        auto alloc = asio::get_associated_allocator(handler_, block_allocator<void>());
         resumption later(*this);
         if constexpr (asio::can_require<handler_executor, asio::execution::blocking_t::never_t>::value)
-            post_with(ex, alloc, std::move(later));
+            post_with(ex, room_, std::move(later));
         else // a completion-only executor can but dispatch, so the first hop goes over the I/O executor
             asio::post(io_work_->get_executor(), asio::bind_executor(ex, std::move(later)));
     }
 
-    void dispatch() override
+    bool may_resume() const noexcept override
     {
-        if constexpr (requires(const handler_executor& ex) { runs_here(ex); }) {
-            if (runs_here(handler_work_.get_executor()))
-                return resume();
-        }
-        post();
+        if constexpr (requires(const handler_executor& ex) { runs_here(ex); })
+            return runs_here(handler_work_.get_executor());
+        else
+            return false;
     }
 
     void resume() override
@@ -134,6 +133,7 @@ private:
     executor_work<handler_executor> handler_work_;
     /// Empty: the handler's is work on the same executor.
     std::optional<executor_work<Executor>> io_work_;
+    post_room room_;
 };
 
 /// What sits in a cancellation slot: asks the state, if it still exists, to cancel one operation.

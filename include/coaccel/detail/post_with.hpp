@@ -2,6 +2,7 @@
 #define COACCEL_DETAIL_POST_WITH_HPP
 
 #include <coaccel/core/config.hpp>
+#include <coaccel/detail/block_pool.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution/allocator.hpp>
@@ -12,27 +13,83 @@
 #include <boost/asio/require.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
 namespace coaccel::detail {
 
-/// Posts f, in memory of this allocator as far as the executor allows.
+/// Memory for one posted function, part of the object that is posted: posting it then needs no memory and cannot fail.
+/// One function at a time.
+struct post_room {
+    alignas(std::max_align_t) std::byte bytes[64];
+};
+
+/// Hands out a post_room. For Asio's own execution contexts, which give the memory back before they call the function.
+template <class T>
+struct room_allocator {
+    using value_type = T;
+
+    explicit room_allocator(post_room& r) noexcept : room(&r) {}
+    template <class U>
+    room_allocator(const room_allocator<U>& other) noexcept : room(other.room)
+    {}
+
+    T* allocate(std::size_t n)
+    {
+        if constexpr (fits())
+            if (n == 1)
+                return static_cast<T*>(static_cast<void*>(room->bytes));
+        return block_allocator<T>().allocate(n);
+    }
+
+    // The room may be gone already: it belongs to what is destroyed along with the function.
+    void deallocate(T* p, std::size_t n) noexcept
+    {
+        if (!fits() || n != 1)
+            block_allocator<T>().deallocate(p, n);
+    }
+
+    friend bool operator==(const room_allocator& a, const room_allocator& b) noexcept { return a.room == b.room; }
+
+    post_room* room;
+
+private:
+    static constexpr bool fits() noexcept { return sizeof(T) <= sizeof(post_room) && alignof(T) <= alignof(post_room); }
+};
+
+template <class Executor>
+inline constexpr bool is_context_executor = false;
+template <class Allocator, std::uintptr_t Bits>
+inline constexpr bool is_context_executor<asio::io_context::basic_executor_type<Allocator, Bits>> = true;
+template <class Allocator, unsigned Bits>
+inline constexpr bool is_context_executor<asio::thread_pool::basic_executor_type<Allocator, Bits>> = true;
+
+/// Posts f, in this room where the executor belongs to one of Asio's execution contexts.
 ///
-/// An any_io_executor does not: it takes two allocations from a cache of two blocks, so that a burst of
-/// completions goes to the heap. Most often it holds one of Asio's own executors, and those do.
-template <class Executor, class Allocator, class Function>
-void post_with(const Executor& ex, const Allocator& alloc, Function&& f)
+/// An any_io_executor takes two allocations from a cache of two blocks, so that a burst of completions goes to the
+/// heap. Most often it holds one of Asio's own executors, and those are asked directly.
+template <class Executor, class Function>
+void post_with(const Executor& ex, post_room& room, Function&& f)
 {
     if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
         if (const auto* io = ex.template target<asio::io_context::executor_type>())
-            return post_with(*io, alloc, std::forward<Function>(f));
+            return post_with(*io, room, std::forward<Function>(f));
         if (const auto* pool = ex.template target<asio::thread_pool::executor_type>())
-            return post_with(*pool, alloc, std::forward<Function>(f));
+            return post_with(*pool, room, std::forward<Function>(f));
     }
-    asio::prefer(asio::require(ex, asio::execution::blocking.never), asio::execution::relationship.fork,
-                 asio::execution::allocator(alloc))
-        .execute(std::forward<Function>(f));
+    // Other executors may need several blocks, or keep them beyond the call. The handler's allocator is not asked: it
+    // may be exhausted, and a completion must not fail.
+    const auto post = [&](const auto& allocator) {
+        asio::prefer(asio::require(ex, asio::execution::blocking.never), asio::execution::relationship.fork,
+                     asio::execution::allocator(allocator))
+            .execute(std::forward<Function>(f));
+    };
+    if constexpr (is_context_executor<Executor>)
+        post(room_allocator<void>(room));
+    else
+        post(block_allocator<void>());
 }
 
 inline bool runs_here(const asio::io_context::executor_type& ex) noexcept

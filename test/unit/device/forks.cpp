@@ -1,0 +1,194 @@
+#include "support/devices.hpp"
+#include "support/gate.hpp"
+
+#include <coaccel/ops/memory.hpp>
+
+#include <boost/asio.hpp>
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// A process that forks while it has a device in it. The child has none of the device's threads.
+
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using test::await;
+using test::make_device;
+
+TEST_SUITE_BEGIN("device forks");
+
+enum : int { well = 0, first_mistake = 10, never_answered = 90 };
+enum class told : bool { no, yes };
+
+/// In the child, runs the function and exits with what it returns. A child that hangs is ended by a signal.
+template <class Function>
+int in_forked_child(asio::io_context& io, told asio_knows, Function function)
+{
+    if (asio_knows == told::yes)
+        io.notify_fork(asio::execution_context::fork_prepare);
+    const auto pid = ::fork();
+    if (pid == 0) {
+        ::alarm(30);
+        if (asio_knows == told::yes)
+            io.notify_fork(asio::execution_context::fork_child);
+        ::_exit(function());
+    }
+    if (asio_knows == told::yes)
+        io.notify_fork(asio::execution_context::fork_parent);
+    REQUIRE(pid > 0);
+    int status = 0;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/// Without doctest, which is the parent's.
+template <class Condition>
+bool runs_until(asio::io_context& io, Condition condition)
+{
+    io.restart();
+    const auto end = std::chrono::steady_clock::now() + 15s;
+    while (!condition() && std::chrono::steady_clock::now() < end)
+        io.run_one_for(1ms);
+    return condition();
+}
+
+template <class Operation>
+std::optional<error_code> error_of(asio::io_context& io, Operation operation)
+{
+    std::optional<error_code> answer;
+    std::move(operation)([&](auto r) { answer = r ? error_code() : r.error(); });
+    runs_until(io, [&] { return answer.has_value(); });
+    return answer;
+}
+
+TEST_CASE("in a forked child a device of this process is lost, and its parent's goes on")
+{
+    for (const auto knows : {told::yes, told::no}) {
+        CAPTURE(knows);
+        auto io = std::make_unique<asio::io_context>();
+        auto gpu = make_device(*io);
+        auto x = await(*io, gpu.async_alloc<float>(4, init::zero)).value();
+        const int status = in_forked_child(*io, knows, [&]() -> int {
+            const auto first = error_of(*io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
+            if (!first)
+                return never_answered;
+            if (!is_context_lost(*first) && *first != errc::device_failed)
+                return first_mistake;
+            const auto second = error_of(*io, gpu.async_alloc<float>(4));
+            if (second != errc::device_failed)
+                return second ? first_mistake + 1 : never_answered + 1;
+            if (gpu.status().state != device_state::failed)
+                return first_mistake + 2;
+            if (!error_of(*io, gpu.async_shutdown()))
+                return never_answered + 2;
+            io.reset();
+            return well;
+        });
+        CHECK(status == well);
+        CHECK(await(*io, gpu.async_exec(memory::fill<float>{x, 2.0f})));
+        CHECK(await(*io, gpu.async_download(x)).value() == std::vector<float>(4, 2.0f));
+    }
+}
+
+TEST_CASE("what was in flight at a fork completes in the child, with an error")
+{
+    for (const auto knows : {told::yes, told::no}) {
+        CAPTURE(knows);
+        asio::io_context io;
+        auto gpu = make_device(io);
+        auto x = await(io, gpu.async_alloc<float>(4)).value();
+        test::gate gate;
+        std::optional<error_code> started;
+        std::optional<error_code> behind;
+        gpu.async_submit(inout(x), test::gate_op{&gate}, [&](error_code ec) { started = ec; });
+        gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code ec) { behind = ec; });
+        test::run_until(io, [&] { return gate.reached(1); });
+        const int status = in_forked_child(io, knows, [&]() -> int {
+            if (knows == told::no)
+                gpu.async_stats([](error_code, device_stats) {});
+            if (!runs_until(io, [&] { return started && behind; }))
+                return never_answered;
+            return is_context_lost(*started) && is_context_lost(*behind) ? well : first_mistake;
+        });
+        CHECK(status == well);
+        CHECK_FALSE(started);
+        gate.open();
+        test::run_until(io, [&] { return started && behind; });
+        CHECK_FALSE(*started);
+        CHECK_FALSE(*behind);
+    }
+}
+
+TEST_CASE("a forked child may destroy the execution context with all that is on it")
+{
+    for (const auto knows : {told::yes, told::no}) {
+        CAPTURE(knows);
+        auto io = std::make_unique<asio::io_context>();
+        auto gpu = make_device(*io);
+        auto x = await(*io, gpu.async_alloc<float>(4)).value();
+        test::gate gate;
+        bool ended = false;
+        gpu.async_submit(inout(x), test::gate_op{&gate}, [&](error_code) { ended = true; });
+        test::run_until(*io, [&] { return gate.reached(1); });
+        const int status = in_forked_child(*io, knows, [&]() -> int {
+            io.reset();
+            x.reset();
+            gpu = {};
+            return well;
+        });
+        CHECK(status == well);
+        gate.open();
+        test::run_until(*io, [&] { return ended; });
+    }
+}
+
+TEST_CASE("a forked child may make devices of its own")
+{
+    for (const auto knows : {told::yes, told::no}) {
+        CAPTURE(knows);
+        asio::io_context io;
+        auto gpu = make_device(io);
+        const int status = in_forked_child(io, knows, [&]() -> int {
+            asio::io_context own;
+            for (asio::io_context* where : {&own, &io}) {
+                std::optional<error_code> answer;
+                device made;
+                device::async_create(where->get_executor(), test::pool_options(), [&](error_code ec, device d) {
+                    answer = ec;
+                    made = d;
+                });
+                if (!runs_until(*where, [&] { return answer.has_value(); }))
+                    return never_answered;
+                if (*answer)
+                    return first_mistake;
+                if (error_of(*where, made.async_alloc<float>(4)) != error_code())
+                    return first_mistake + 1;
+            }
+            return well;
+        });
+        CHECK(status == well);
+        CHECK(await(io, gpu.async_alloc<float>(4)));
+    }
+}
+
+TEST_CASE("a device without threads goes on in a forked child")
+{
+    asio::io_context io;
+    auto gpu = make_device(io, test::in_turn_options());
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    CHECK(in_forked_child(io, told::yes, [&]() -> int {
+              const auto answer = error_of(io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
+              if (!answer)
+                  return never_answered;
+              return *answer ? first_mistake : well;
+          }) == well);
+}
+
+TEST_SUITE_END();
+
+} // namespace
