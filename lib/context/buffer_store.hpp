@@ -28,7 +28,8 @@ public:
     result<buffer_table::slot*> find(const any_ref& ref, dtype type) noexcept { return table_.find(ref, type); }
     access_log& log(std::uint32_t slot) noexcept { return table_.log(slot); }
 
-    /// Pending: the memory is on its way, and is to be asked for again.
+    /// Pending: the memory is on its way, and is to be asked for again. Out of memory is an answer only when no
+    /// released memory is still in use.
     result<progress> allocate(const allocate_op& op, allocation& out)
     {
         if (!lane_) {
@@ -36,7 +37,7 @@ public:
         }
         const auto memory = backend_.allocate(lane_->work, *op.bytes(), op.kind);
         if (!memory)
-            return memory.error();
+            return wait_or_fail(memory.error());
         if (!memory.value())
             return progress::pending;
         const any_ref made = table_.insert(memory.value(), op.count, op.type, op.kind);
@@ -63,7 +64,46 @@ public:
         std::erase_if(retiring_, [this](const retired_buffer& b) { return give_back(b); });
     }
 
+    /// Whether an allocation waits for released memory that is still in use. Later allocations wait behind it, because
+    /// they would take what it waits for.
+    bool starving() const noexcept { return starving_; }
+
+    /// Whether allocations that wait are worth another try; if so none counts as starving from then on.
+    bool try_again() noexcept
+    {
+        const bool awaited_is_back = !awaited_.empty() && all_back(awaited_);
+        if (starving_ && !came_back_ && !awaited_is_back && released_in_use())
+            return false;
+        starving_ = false;
+        return true;
+    }
+
 private:
+    /// Whether the backend can hand memory out again in the order of a stream that still uses it.
+    static constexpr bool in_stream_order = requires { requires B::releases_in_stream_order; };
+
+    result<progress> wait_or_fail(error_code ec)
+    {
+        if (errc_of(ec) != errc::out_of_memory || !released_in_use())
+            return ec;
+        starving_ = true;
+        came_back_ = false;
+        // What is released in stream order from here on does not prolong the wait.
+        awaited_ = returning_;
+        return progress::pending;
+    }
+
+    bool released_in_use() const noexcept { return !retiring_.empty() || !all_back(returning_); }
+
+    /// Whether the memory released behind these points is free. Where more is on the lane, the end of that shows it.
+    bool all_back(const frontier& points) const noexcept
+    {
+        return std::ranges::all_of(points, [this](const point& p) {
+            const auto& order = lanes_.order();
+            return order.passed(p) && (lanes_[p.lane].flights.empty() || order.passed({p.lane, p.ticket + 1}));
+        });
+    }
+
     /// False: not yet.
     bool give_back(const retired_buffer& b) noexcept
     {
@@ -72,11 +112,16 @@ private:
         // Whoever uses the memory has waited for its allocation.
         if (const auto made = std::ranges::find(uses, lane_->id, &point::lane); made != uses.end())
             uses.erase(made);
-        const bool one_lane = uses.size() == 1 && b.kind == memory_kind::device && lanes_.has_taken_off(uses.front());
-        if (!uses.empty() && !one_lane)
+        if (uses.empty()) {
+            backend_.release(lane_->work, b.memory, b.bytes, b.kind);
+            came_back_ = true;
+            return true;
+        }
+        const point last = uses.front();
+        if (!in_stream_order || uses.size() > 1 || b.kind != memory_kind::device || !lanes_.has_taken_off(last))
             return false;
-        auto& l = uses.empty() ? *lane_ : lanes_[uses.front().lane];
-        backend_.release(l.work, b.memory, b.bytes, b.kind);
+        backend_.release(lanes_[last.lane].work, b.memory, b.bytes, b.kind);
+        advance(returning_, last);
         return true;
     }
 
@@ -84,7 +129,14 @@ private:
     lane_set<B>& lanes_;
     lane<B>* lane_ = nullptr;
     buffer_table table_;
+    /// Released, and in use where the backend cannot know of it.
     std::vector<retired_buffer> retiring_;
+    /// Where memory was released in stream order, the latest place on each lane.
+    frontier returning_;
+    /// What there was of it when an allocation began to wait.
+    frontier awaited_;
+    bool starving_ = false;
+    bool came_back_ = false;
 };
 
 } // namespace coaccel::detail

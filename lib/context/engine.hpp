@@ -75,13 +75,15 @@ public:
         now_ = now;
         const bool ended = !life_.dying() && arrivals_.sweep(now, polling_);
         progressed_ |= ended;
-        if (!life_.dying())
+        if (!life_.dying()) {
+            // First, because requests may be waiting for that memory.
+            buffers_.give_back_unused();
             go_on();
+        }
         if (!life_.dying())
             life_.look(lanes_, !outstanding(), now);
         if (life_.dying())
             return die(now);
-        buffers_.give_back_unused();
         const auto next = rule_.decide(outstanding(), std::exchange(progressed_, false), now, forecast());
         using action = completion_rule::action;
         polling_ = next.what == action::poll || next.what == action::arm_and_poll;
@@ -133,6 +135,8 @@ private:
     {
         if (life_.dying())
             return events_.finished(r, errc::context_lost);
+        if (buffers_.starving() && std::ranges::any_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
+            return hungry_.push_back(&r);
         auto lane = lanes_.choose(r.ops.front().info->lib, r.options);
         if (!lane)
             return events_.finished(r, life_.failed(lane.error()));
@@ -233,8 +237,9 @@ private:
     /// Goes on with what was waiting for the backend, or for what waited for it.
     void go_on()
     {
-        for (request* r : std::exchange(hungry_, {}))
-            start(*r);
+        if (!hungry_.empty() && buffers_.try_again())
+            for (request* r : std::exchange(hungry_, {}))
+                start(*r);
         for (bool moved = true; moved && !life_.dying();) {
             moved = false;
             for (auto& l : lanes_)

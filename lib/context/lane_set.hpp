@@ -44,6 +44,7 @@ public:
     }
 
     lane& operator[](lane_id id) noexcept { return *all_[id]; }
+    const lane& operator[](lane_id id) const noexcept { return *all_[id]; }
     auto begin() const noexcept { return all_.begin(); }
     auto end() const noexcept { return all_.end(); }
 

@@ -32,6 +32,7 @@ public:
     static constexpr std::string_view name = "cuda";
     /// A sticky fault poisons every context the process has or will ever have.
     static constexpr bool replaceable = false;
+    static constexpr bool releases_in_stream_order = true;
 
     struct options : cuda_options {
         int ordinal = 0;

@@ -248,6 +248,54 @@ TEST_CASE("memory goes back after the last op that uses it")
         true);
 }
 
+TEST_CASE("an allocation waits for memory that was released and is still in use, and those behind it wait too")
+{
+    for (const bool both_lanes : {false, true})
+        for_each_context(
+            [&](context_world& w) {
+                CAPTURE(both_lanes);
+                if (!w.limit_memory(8192))
+                    return;
+                context_driver d(w);
+                const auto x = d.floats(1024);
+                lane_gate first;
+                lane_gate second;
+                hold<in<float>> a(hold_lane{&w, first}, std::tuple(in<float>(x)));
+                hold<in<float>> b(hold_lane{&w, second}, std::tuple(in<float>(x)));
+                a.options.lane = 0;
+                b.options.lane = 1;
+                d.submit(a);
+                first.wait_for(1);
+                if (both_lanes) {
+                    d.submit(b);
+                    second.wait_for(1);
+                }
+                d.context->release(x.raw());
+                test::allocate_request large(1536);
+                test::allocate_request small(1024);
+                d.submit(large);
+                d.submit(small);
+                if (both_lanes || !w.frees_in_stream_order) {
+                    (void)d.context->turn(clock::now());
+                    CHECK_FALSE(d.has_ended(large));
+                    // There would be room for it.
+                    CHECK_FALSE(d.has_ended(small));
+                }
+                first.open();
+                d.run_until([&] { return d.has_ended(a); });
+                second.open();
+                d.run_until([&] { return d.has_ended(large) && d.has_ended(small); });
+                CHECK_FALSE(d.outcome(large));
+                CHECK(d.outcome(small) == errc::out_of_memory);
+                d.run_until([&] { return !both_lanes || d.has_ended(b); });
+                d.context->release(large.made.ref);
+                d.ended.erase(&small);
+                CHECK_FALSE(d.outcome_of(small));
+                d.context->release(small.made.ref);
+            },
+            true);
+}
+
 TEST_CASE("bad refs are typed errors and start nothing")
 {
     for_each_context([](context_world& w) {

@@ -85,6 +85,9 @@ public:
     /// Called by an op in flight: holds its lane back until the gate is open.
     virtual void hold(coaccel::native_stream, lane_gate gate) { gate.pass(); }
 
+    /// Bounds the memory of contexts that are made from then on. False: it cannot be bounded.
+    virtual bool limit_memory(std::uint64_t) { return false; }
+
     /// A context of this world was reported lost.
     virtual void on_lost() noexcept {}
 

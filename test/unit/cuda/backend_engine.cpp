@@ -85,6 +85,39 @@ TEST_CASE("a context that is dropped does not wait for an op that never ends, wh
     });
 }
 
+TEST_CASE("an allocation that the driver refuses waits for memory that is freed behind an op in flight")
+{
+    for_each_context([](context_world& w) {
+        auto& driver = as_cuda(w).driver;
+        context_driver d(w);
+        const auto x = d.floats(1024);
+        lane_gate gate;
+        hold<in<float>> held(hold_lane{&w, gate}, std::tuple(in<float>(x)));
+        d.submit(held);
+        gate.wait_for(1);
+        d.context->release(x.raw());
+        driver.fail_from("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
+        const int calls = driver.calls("cuMemAllocFromPoolAsync");
+        test::allocate_request large(1 << 20);
+        d.submit(large);
+        // Once more after a trim.
+        d.run_until([&] { return driver.calls("cuMemAllocFromPoolAsync") >= calls + 2; });
+        for (int i = 0; i < 10; ++i)
+            (void)d.context->turn(clock::now());
+        CHECK_FALSE(d.has_ended(large));
+        driver.forgive();
+        gate.open();
+        d.run_until([&] { return d.has_ended(large); });
+        CHECK_FALSE(d.outcome(large));
+        d.run_until([&] { return d.has_ended(held); });
+        driver.fail_from("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
+        test::allocate_request more(1 << 22);
+        CHECK(d.outcome_of(more) == errc::out_of_memory);
+        driver.forgive();
+        d.context->release(large.made.ref);
+    });
+}
+
 TEST_CASE("a user's function may leave another context current")
 {
     for_each_context([](context_world& w) {

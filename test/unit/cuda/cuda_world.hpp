@@ -37,6 +37,12 @@ public:
         return coaccel::cuda::make_factory(options, 0, &driver.api(), &blas.api());
     }
 
+    bool limit_memory(std::uint64_t bytes) override
+    {
+        options.memory_limit = bytes;
+        return true;
+    }
+
     void poison() override { driver.kill_at(CUDA_ERROR_ILLEGAL_ADDRESS, 1); }
 
     void hold(coaccel::native_stream s, lane_gate gate) override
