@@ -129,6 +129,7 @@ private:
     struct use {
         std::uint32_t slot;
         access mode;
+        element_range where;
     };
 
     void start(request& r)
@@ -173,8 +174,9 @@ private:
             const any_ref& ref = operand_of(o, f);
             BOOST_OUTCOME_TRY(auto* found, buffers_.find(ref, fields[f].type));
             o.operands[f] = static_cast<char*>(found->memory) + ref.offset * size_of(ref.type);
-            found->log.collect(fields[f].mode, waits);
-            uses_.push_back({ref.slot, fields[f].mode});
+            const auto where = elements_of(ref, found->size);
+            found->log.collect(fields[f].mode, where, waits);
+            uses_.push_back({ref.slot, fields[f].mode, where});
         }
         if (!o.info->may_overlap && has_overlap(o))
             return errc::overlap;
@@ -191,7 +193,7 @@ private:
         if (!done)
             done = life_.failed(done.error());
         else if (done.value() == progress::passed)
-            uses_.push_back({made.ref.slot, access::write});
+            uses_.push_back({made.ref.slot, access::write, all_elements});
         return done;
     }
 
@@ -199,7 +201,7 @@ private:
     {
         const std::uint64_t ticket = ++l.last_ticket;
         for (const use& u : uses_)
-            buffers_.log(u.slot).note(u.mode, {l.id, ticket});
+            buffers_.log(u.slot).note(u.mode, u.where, {l.id, ticket}, lanes_.order());
         departure d{&r, ticket, std::move(waits)};
         if (!l.departures.empty() || !depart(l, d))
             l.departures.push_back(std::move(d));

@@ -5,8 +5,11 @@
 #include <coaccel/core/operand.hpp>
 
 #include <boost/container/small_vector.hpp>
+#include <boost/container/static_vector.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace coaccel::detail {
@@ -44,21 +47,54 @@ private:
     std::vector<std::vector<std::uint64_t>> waited_;
 };
 
-/// Who used a buffer last. Reads wait for the last write, writes for the last write and all reads since.
+/// Elements of a buffer, from `begin` up to but not including `end`.
+struct element_range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+
+    bool overlaps(const element_range& other) const noexcept { return begin < other.end && other.begin < end; }
+    bool contains(const element_range& other) const noexcept { return begin <= other.begin && other.end <= end; }
+
+    friend bool operator==(const element_range&, const element_range&) = default;
+};
+
+/// The whole of any buffer.
+inline constexpr element_range all_elements{};
+
+/// Where each part of a buffer was used last. A read waits for the last writes of its elements, a write for those and
+/// for all reads since.
+///
+/// Uses of parts are kept one by one, up to `most_parts`. Beyond that, uses on one lane are taken for one use of
+/// everything between the first and the last element, and if that is not enough, all of them for uses of the whole
+/// buffer: an op may wait for more than it must, never for less.
 class COACCEL_DECL access_log {
 public:
-    /// Adds to `waits` what an access of this kind has to wait for.
-    void collect(access mode, frontier& waits) const;
+    static constexpr std::size_t most_parts = 8;
 
-    /// Notes that the access happens at p.
+    /// Adds to `waits` what an access of this kind has to wait for.
+    void collect(access mode, const element_range& where, frontier& waits) const;
+    void collect(access mode, frontier& waits) const { collect(mode, all_elements, waits); }
+
+    /// Notes that the access happens at p, after what it has to wait for. The clock tells what need not be kept.
+    void note(access mode, const element_range& where, point p, const lane_clock& clock);
     void note(access mode, point p);
 
     /// Adds every point at which the buffer is still used.
     void collect_uses(const lane_clock& clock, frontier& uses) const;
 
 private:
-    point write_;
+    struct part {
+        element_range where;
+        point at;
+        bool is_write = false;
+    };
+
+    void make_room(const lane_clock& clock);
+
+    /// Uses of the whole buffer, or of parts that are no longer told apart.
+    frontier writes_;
     frontier reads_;
+    boost::container::static_vector<part, most_parts> parts_;
 };
 
 } // namespace coaccel::detail

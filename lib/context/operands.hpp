@@ -11,6 +11,13 @@ inline const any_ref& operand_of(const bound_op& o, std::size_t i) noexcept
     return *reinterpret_cast<const any_ref*>(static_cast<const char*>(o.op) + o.info->operands[i].offset);
 }
 
+/// What a ref names of a buffer of this size. One that names nothing counts as all of it: its op has the address.
+inline element_range elements_of(const any_ref& ref, std::uint64_t size) noexcept
+{
+    const bool part = ref.size != 0 && ref.size != size;
+    return part ? element_range{ref.offset, ref.offset + ref.size} : all_elements;
+}
+
 /// Whether something the op writes is also another of its operands.
 inline bool has_overlap(const bound_op& o) noexcept
 {

@@ -9,7 +9,7 @@
 namespace coaccel {
 
 /// How the ops of a device are spread over lanes (streams). Ops on one lane run one after another;
-/// across lanes the device orders only what shares a buffer.
+/// across lanes the device orders only what shares elements of a buffer.
 struct lane_policy {
     enum class kind : std::uint8_t { per_library, single, pooled };
 

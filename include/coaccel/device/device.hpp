@@ -89,7 +89,7 @@ public:
     ///
     /// Completion signature: void(error_code), or void(error_code, Op::reply).
     /// Completes when: the op has ended on the device.
-    /// Order: ops on the same buffer run in the order in which one caller started them, awaited or not.
+    /// Order: ops on the same elements of a buffer run in the order in which one caller started them, awaited or not.
     /// Lifetimes: the op is copied; buffers it names may be released at any time.
     /// Errors: those of a bad op or ref (fault::caller), and the backend's.
     template <op Op, asio::completion_token_for<exec_signature<Op>> Token = default_token>

@@ -292,6 +292,40 @@ TEST_CASE("a turn does not look on when there is more to do")
         true);
 }
 
+TEST_CASE("ops on the two halves of a buffer run at the same time, those on one half do not")
+{
+    for_each_context(
+        [](context_world& w) {
+            context_driver d(w);
+            const auto x = d.floats(8);
+            lane_gate gate;
+            hold<inout<float>> lower(hold_lane{&w, gate}, std::tuple(inout<float>(x.subspan(0, 4))));
+            hold<inout<float>> upper(hold_lane{&w, gate}, std::tuple(inout<float>(x.subspan(4, 4))));
+            lower.options.lane = 0;
+            upper.options.lane = 1;
+            d.submit(lower);
+            d.submit(upper);
+            // Both are inside, though neither has ended.
+            gate.wait_for(2);
+            lane_gate third;
+            hold<inout<float>> across(hold_lane{&w, third}, std::tuple(inout<float>(x.subspan(3, 2))));
+            exec<memory::fill<float>> again(memory::fill<float>{x.subspan(4, 4), 1.0f}, exec_options{.lane = 3});
+            across.options.lane = 2;
+            d.submit(across);
+            d.submit(again);
+            for (int i = 0; i < 10; ++i)
+                (void)d.context->turn(clock::now());
+            CHECK(d.ended.size() == 0);
+            gate.open();
+            third.wait_for(1);
+            d.run_until([&] { return d.has_ended(lower) && d.has_ended(upper); });
+            CHECK_FALSE(d.has_ended(again));
+            third.open();
+            d.run_until([&] { return d.has_ended(across) && d.has_ended(again); });
+        },
+        true);
+}
+
 TEST_CASE("memory that is kept for other sizes is no reason to be out of memory")
 {
     for_each_context([](context_world& w) {

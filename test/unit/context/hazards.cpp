@@ -221,7 +221,13 @@ struct step {
 struct access_of {
     std::size_t buffer;
     usage mode;
+    element_range where;
 };
+
+bool conflict(const access_of& a, const access_of& b)
+{
+    return a.buffer == b.buffer && (writes(a.mode) || writes(b.mode)) && a.where.overlaps(b.where);
+}
 
 } // namespace
 
@@ -233,9 +239,16 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
     CAPTURE(seed);
     test::engine random(seed);
     auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    // Of a buffer of sixteen elements: parts, perhaps reaching from end to end, or the whole as such.
+    auto pick_range = [&]() -> element_range {
+        if (pick(4) == 0)
+            return all_elements;
+        const auto begin = pick(16);
+        return {begin, begin + 1 + pick(16 - begin)};
+    };
 
-    for (int history = 0; history < 300; ++history) {
-        const std::size_t lane_count = 1 + pick(5);
+    for (int history = 0; history < 600; ++history) {
+        const std::size_t lane_count = 1 + pick(history % 10 == 0 ? 12 : 5);
         const std::size_t buffer_count = 1 + pick(4);
         const int op_count = 5 + static_cast<int>(pick(40));
 
@@ -276,10 +289,10 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
             const auto lane = static_cast<lane_id>(pick(lane_count));
             std::vector<access_of> uses;
             for (std::size_t i = 0, n = 1 + pick(3); i < n; ++i)
-                uses.push_back({pick(buffer_count), modes[pick(3)]});
+                uses.push_back({pick(buffer_count), modes[pick(3)], pick_range()});
             frontier waits;
             for (const auto& u : uses)
-                logs[u.buffer].collect(u.mode, waits);
+                logs[u.buffer].collect(u.mode, u.where, waits);
             for (const point& p : waits)
                 if (clock.must_wait(lane, p)) {
                     lanes[lane].push_back({true, p, 0, 0});
@@ -287,7 +300,7 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
                 }
             lanes[lane].push_back({false, {}, ++tickets[lane], op});
             for (const auto& u : uses)
-                logs[u.buffer].note(u.mode, {lane, tickets[lane]});
+                logs[u.buffer].note(u.mode, u.where, {lane, tickets[lane]}, clock);
             ops.push_back(uses);
 
             // The device runs on meanwhile, and the engine looks now and then.
@@ -320,12 +333,99 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
             for (std::size_t second = first + 1; second < ops.size(); ++second)
                 for (const auto& x : ops[first])
                     for (const auto& y : ops[second])
-                        if (x.buffer == y.buffer && (writes(x.mode) || writes(y.mode)) &&
-                            position[first] > position[second])
+                        if (conflict(x, y) && position[first] > position[second])
                             FAIL("op ", second, " overtook op ", first);
         if (lane_count == 1)
             CHECK(waits_made == 0);
     }
+}
+
+TEST_CASE("a few uses of parts wait for exactly those they conflict with")
+{
+    const auto seed = test::fresh_seed();
+    CAPTURE(seed);
+    test::engine random(seed);
+    auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    for (int history = 0; history < 2000; ++history) {
+        lane_clock clock;
+        for (int i = 0; i < 4; ++i)
+            clock.add_lane();
+        access_log log;
+        struct use {
+            access_of what;
+            point at;
+        };
+        std::vector<use> uses;
+        std::uint64_t tickets[4] = {};
+        for (std::size_t n = 0; n < access_log::most_parts; ++n) {
+            const auto begin = pick(16);
+            const access_of next{0, modes[pick(3)], {begin, begin + 1 + pick(16 - begin)}};
+            frontier waits;
+            log.collect(next.mode, next.where, waits);
+            for (const point& p : waits)
+                CHECK(std::ranges::any_of(uses, [&](const use& u) { return u.at == p && conflict(u.what, next); }));
+            const auto lane = static_cast<lane_id>(pick(4));
+            const point at{lane, ++tickets[lane]};
+            log.note(next.mode, next.where, at, clock);
+            uses.push_back({next, at});
+        }
+    }
+}
+
+TEST_CASE("parts that do not overlap do not wait for each other, up to eight of them")
+{
+    lane_clock clock;
+    for (int i = 0; i < 20; ++i)
+        clock.add_lane();
+    access_log log;
+    const auto part = [](std::uint64_t i) { return element_range{10 * i, 10 * i + 10}; };
+    const auto waits = [&](usage mode, element_range where) {
+        frontier f;
+        log.collect(mode, where, f);
+        return as_map(f);
+    };
+    for (lane_id i = 0; i < 8; ++i) {
+        CHECK(waits(usage::write, part(i)).empty());
+        log.note(usage::write, part(i), {i, 1}, clock);
+    }
+    CHECK(waits(usage::read, part(3)) == std::map<lane_id, std::uint64_t>{{3, 1}});
+    CHECK(waits(usage::read, {35, 45}) == std::map<lane_id, std::uint64_t>{{3, 1}, {4, 1}});
+    CHECK(waits(usage::read, all_elements).size() == 8);
+    // The ninth that is in flight on a lane of its own is one too many to be told apart.
+    log.note(usage::write, part(8), {8, 1}, clock);
+    CHECK(waits(usage::read, part(3)).size() == 8);
+    CHECK(waits(usage::read, part(8)).size() == 9);
+    // A use of the whole begins anew.
+    log.note(usage::write, all_elements, {9, 1}, clock);
+    CHECK(waits(usage::read, part(3)) == std::map<lane_id, std::uint64_t>{{9, 1}});
+}
+
+TEST_CASE("parts that have passed or are on one lane make room for others")
+{
+    lane_clock clock;
+    clock.add_lane();
+    clock.add_lane();
+    access_log log;
+    const auto part = [](std::uint64_t i) { return element_range{10 * i, 10 * i + 10}; };
+    const auto waits = [&](usage mode, element_range where) {
+        frontier f;
+        log.collect(mode, where, f);
+        return as_map(f);
+    };
+    using expected = std::map<lane_id, std::uint64_t>;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        clock.pass({0, i > 4 ? i - 4 : 0});
+        log.note(usage::write, part(i), {0, i + 1}, clock);
+        CHECK(waits(usage::write, part(i + 1)).empty());
+    }
+    // Nothing passes any more: eight in a row are one, from the first to the last.
+    log = {};
+    for (std::uint64_t i = 200; i < 208; ++i)
+        log.note(usage::write, part(i), {1, i}, clock);
+    log.note(usage::write, part(300), {1, 300}, clock);
+    CHECK(waits(usage::read, part(204)).at(1) == 207);
+    CHECK(waits(usage::read, part(300)) == expected{{1, 300}});
+    CHECK(waits(usage::read, part(301)).empty());
 }
 
 TEST_SUITE_END();
