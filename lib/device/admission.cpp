@@ -1,6 +1,16 @@
 #include "device/admission.hpp"
 
+#include "device/overtaking.hpp"
+
+#include <iterator>
+
 namespace coaccel::detail {
+namespace {
+
+// How many waiting requests are looked at, so that a turn stays short.
+constexpr int look_ahead = 16;
+
+} // namespace
 
 admission::~admission()
 {
@@ -13,8 +23,7 @@ error_code admission::offer(request& r, bool open, time_point now) noexcept
 {
     if (r.options.deadline <= now)
         return errc::deadline_exceeded;
-    const bool at_once = open && queued_ == 0 && fits(r);
-    if (r.options.when_full == when_full::fail && !at_once)
+    if (r.options.when_full == when_full::fail && !(open && fits(r) && may_overtake_all(r)))
         return errc::queue_full;
     if (queued_ >= limits_.max_queued)
         return errc::queue_full;
@@ -38,34 +47,85 @@ void admission::note_waiting(request& r) noexcept
 {
     r.queued = true;
     ++queued_;
+    overtaking_.reset();
     if (r.options.deadline != exec_options::no_deadline)
         deadlines_.insert(r);
 }
 
-bool admission::has_next() noexcept
+request* admission::after(request& r) noexcept
 {
-    const request* r = front();
-    return r && fits(*r);
+    if (!r.by_sequence.is_linked())
+        return static_cast<request*>(pending_list::after(r));
+    const auto next = std::next(again_.iterator_to(r));
+    return next == again_.end() ? static_cast<request*>(queue_.front()) : &*next;
+}
+
+request* admission::find_next(order how) noexcept
+{
+    request* first = front();
+    if (!first || fits(*first))
+        return first;
+    if (how == order::strict || in_flight_ >= limits_.max_in_flight)
+        return nullptr;
+    if (!overtaking_)
+        overtaking_ = find_overtaking();
+    return *overtaking_;
+}
+
+request* admission::find_overtaking() noexcept
+{
+    request* first = front();
+    request* r = after(*first);
+    for (int n = 1; r && n < look_ahead; ++n, r = after(*r)) {
+        if (!may_overtake(*r))
+            continue;
+        const request* before = first;
+        while (before != r && !conflict(*before, *r))
+            before = after(const_cast<request&>(*before));
+        if (before == r)
+            return r;
+    }
+    return nullptr;
+}
+
+/// Whether it could start although others wait.
+bool admission::may_overtake_all(const request& r) noexcept
+{
+    if (queued_ == 0)
+        return true;
+    if (queued_ >= look_ahead || !may_overtake(r) || find_next(order::overtaking))
+        return false;
+    for (request* before = front(); before; before = after(*before))
+        if (conflict(*before, r))
+            return false;
+    return true;
 }
 
 bool admission::fits(const request& r) const noexcept
 {
     if (in_flight_ >= limits_.max_in_flight)
         return false;
-    return in_flight_ == 0 || r.bytes == 0 ||
-           (bytes_ <= limits_.max_bytes_in_flight && r.bytes <= limits_.max_bytes_in_flight - bytes_);
+    return is_oversize(r) ? oversize_ == 0 : r.bytes <= limits_.max_bytes_in_flight - bytes_;
 }
 
-request* admission::next() noexcept
+void admission::count(const request& r) noexcept
 {
-    if (!has_next())
+    ++in_flight_;
+    if (is_oversize(r))
+        ++oversize_;
+    else
+        bytes_ += r.bytes;
+}
+
+request* admission::next(order how) noexcept
+{
+    request* r = find_next(how);
+    if (!r)
         return nullptr;
-    request* r = front();
     // It keeps its deadline: that ends the wait of its caller also when it has been started.
     unlink(*r);
     started_.push_back(*r);
-    ++in_flight_;
-    bytes_ += r->bytes;
+    count(*r);
     return r;
 }
 
@@ -74,7 +134,11 @@ void admission::finished(request& r) noexcept
     forget_deadline(r);
     started_.erase(started_.iterator_to(r));
     --in_flight_;
-    bytes_ -= r.bytes;
+    overtaking_.reset();
+    if (is_oversize(r))
+        --oversize_;
+    else
+        bytes_ -= r.bytes;
 }
 
 request* admission::expired(time_point now) noexcept
@@ -107,6 +171,7 @@ void admission::forget_deadline(request& r) noexcept
 
 void admission::unlink(request& r) noexcept
 {
+    overtaking_.reset();
     if (r.by_sequence.is_linked())
         again_.erase(again_.iterator_to(r));
     else
@@ -118,7 +183,7 @@ void admission::unlink(request& r) noexcept
 void admission::forget_in_flight() noexcept
 {
     started_.clear_and_dispose([this](request* r) { forget_deadline(*r); });
-    in_flight_ = bytes_ = 0;
+    in_flight_ = bytes_ = oversize_ = 0;
 }
 
 request* admission::pop() noexcept

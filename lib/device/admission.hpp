@@ -7,10 +7,13 @@
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 
+#include <optional>
+
 namespace coaccel::detail {
 
-/// Who waits, who may go next, and whose time is up. First come, first served: an op never overtakes
-/// another, because both may use one buffer. Has no clock and starts nothing itself.
+/// Which requests wait, which may go next, and which have run out of time. First come, first served, but for one case:
+/// while a transfer waits for others to be through, requests that move no host bytes go before it, if they share no
+/// buffer with any request they overtake. Has no clock and starts nothing itself.
 class COACCEL_DECL admission {
 public:
     using time_point = exec_options::clock::time_point;
@@ -30,9 +33,12 @@ public:
     /// The request that came first.
     request* front() noexcept { return again_.empty() ? static_cast<request*>(queue_.front()) : &*again_.begin(); }
 
-    /// The next request that may start, counted as in flight from then on; nullptr when it must wait.
-    request* next() noexcept;
-    bool has_next() noexcept;
+    /// Whether a request may go before others that wait.
+    enum class order : std::uint8_t { strict, overtaking };
+
+    /// The next request that may start, counted as in flight from then on; nullptr when all must wait.
+    request* next(order how = order::overtaking) noexcept;
+    bool has_next(order how = order::overtaking) noexcept { return find_next(how) != nullptr; }
 
     /// A request that `next` gave has ended.
     void finished(request& r) noexcept;
@@ -85,10 +91,17 @@ private:
         boost::intrusive::list<request, boost::intrusive::member_hook<request, list_hook, &request::in_flight>,
                                boost::intrusive::constant_time_size<false>>;
 
+    /// One that is larger than the bound is not counted: others could not run beside it, however small they are.
+    bool is_oversize(const request& r) const noexcept { return r.bytes > limits_.max_bytes_in_flight; }
     bool fits(const request& r) const noexcept;
+    void count(const request& r) noexcept;
     void unlink(request& r) noexcept;
     void forget_deadline(request& r) noexcept;
     void note_waiting(request& r) noexcept;
+    request* after(request& r) noexcept;
+    request* find_next(order how) noexcept;
+    request* find_overtaking() noexcept;
+    bool may_overtake_all(const request& r) noexcept;
 
     queue_limits limits_;
     /// Requests that are put back end in any order, but all of them came before those that were never started.
@@ -100,6 +113,10 @@ private:
     std::uint64_t queued_ = 0;
     std::uint64_t in_flight_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t oversize_ = 0;
+    /// What find_overtaking found, as long as nothing has changed since: it is asked again and again while it is
+    /// polled.
+    std::optional<request*> overtaking_;
 };
 
 } // namespace coaccel::detail

@@ -187,7 +187,7 @@ void device_core::launch()
 {
     for (int n = 0; n < launches_per_turn && context_->accepting(); ++n) {
         release_due();
-        request* r = may_start() ? admission_.next() : nullptr;
+        request* r = may_start() ? admission_.next(order()) : nullptr;
         if (!r)
             return;
         context_->submit(*r, now_);

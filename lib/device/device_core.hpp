@@ -121,7 +121,12 @@ private:
     void release_due();
     void expire();
     bool may_start() noexcept;
-    bool can_launch() noexcept { return context_->accepting() && may_start() && admission_.has_next(); }
+    bool can_launch() noexcept { return context_->accepting() && may_start() && admission_.has_next(order()); }
+    /// Until a replacement is there, a request for it must not go before those for the old context.
+    admission::order order() const noexcept
+    {
+        return life_.open() ? admission::order::overtaking : admission::order::strict;
+    }
     void launch();
     void serve_pinned();
     void begin_compiles();

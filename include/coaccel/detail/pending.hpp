@@ -78,6 +78,8 @@ public:
 
     bool empty() const noexcept { return head_ == nullptr; }
     pending* front() const noexcept { return head_; }
+    /// The one behind `op`, which is in a list.
+    static pending* after(const pending& op) noexcept { return op.next_; }
 
     void push_back(pending& op) noexcept
     {

@@ -36,7 +36,7 @@ enum class isolation : std::uint8_t {
 struct queue_limits {
     /// Ops started and not yet ended. Further ones wait.
     std::uint64_t max_in_flight = 1024;
-    /// Host bytes that ops in flight move. An op larger than that runs alone.
+    /// Host bytes that ops in flight move. One larger than that is not counted; there is at most one such at a time.
     std::uint64_t max_bytes_in_flight = std::uint64_t(1) << 30;
     /// Ops waiting. Further ones complete with errc::queue_full.
     std::uint64_t max_queued = std::uint64_t(1) << 17;

@@ -67,20 +67,40 @@ TEST_CASE("requests go in the order in which they came, as far as the count allo
     CHECK(f.gate.empty());
 }
 
-TEST_CASE("bytes are bounded, but one too large for the bound runs alone")
+TEST_CASE("bytes are bounded, but one too large for the bound runs beside others, one such at a time")
 {
-    fixture f;
+    fixture f({.max_in_flight = 5, .max_bytes_in_flight = 100, .max_queued = 9});
     auto& small = f.queued(60);
     auto& large = f.queued(500);
     auto& tiny = f.queued(1);
+    auto& larger = f.queued(5000);
+    auto& behind = f.queued(2);
     CHECK(f.gate.next() == &small);
+    CHECK(f.gate.next() == &large);
+    CHECK(f.gate.next() == &tiny);
     CHECK(f.gate.next() == nullptr);
     f.gate.finished(small);
-    CHECK(f.gate.next() == &large);
-    // It does not overtake and would not fit.
     CHECK(f.gate.next() == nullptr);
     f.gate.finished(large);
-    CHECK(f.gate.next() == &tiny);
+    CHECK(f.gate.next() == &larger);
+    CHECK(f.gate.next() == &behind);
+    auto& forty = f.queued(40);
+    auto& too_much = f.queued(58);
+    CHECK(f.gate.next() == &forty);
+    CHECK(f.gate.next() == nullptr);
+    f.gate.finished(behind);
+    CHECK(f.gate.next() == &too_much);
+}
+
+TEST_CASE("who will not wait starts beside a transfer that is larger than the bound")
+{
+    fixture f;
+    auto& large = f.queued(500);
+    CHECK(f.gate.next() == &large);
+    auto& impatient = f.make(10);
+    impatient.options.when_full = when_full::fail;
+    CHECK_FALSE(f.gate.offer(impatient, true, f.now));
+    CHECK(f.gate.next() == &impatient);
 }
 
 TEST_CASE("the queue is bounded")
