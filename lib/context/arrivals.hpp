@@ -72,7 +72,7 @@ private:
                 life_.failed(passed.error());
                 return;
             }
-            if (passed.value() == 1)
+            if (passed.value() == 1 && l->flights.front().who)
                 learn(*l, now, polling);
             if (passed.value() > 0) {
                 l->last_landing = now;
@@ -94,9 +94,12 @@ private:
     {
         const auto f = std::move(l.flights.front());
         l.flights.pop_front();
+        l.commands -= f.commands;
         while (!l.holds.empty() && l.holds.front().ticket <= f.ticket)
             l.holds.pop_front();
         lanes_.pass({l.id, f.ticket});
+        if (!f.who)
+            return;
         for (auto& o : f.who->ops)
             if (auto ec = backend_.finish(o); ec && !f.who->outcome)
                 f.who->outcome = ec;

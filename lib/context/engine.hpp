@@ -199,7 +199,8 @@ private:
 
     void launch(request& r, lane& l, frontier waits)
     {
-        const std::uint64_t ticket = ++l.last_ticket;
+        l.last_ticket += lane::tickets_for(r.ops.size());
+        const std::uint64_t ticket = l.last_ticket;
         for (const use& u : uses_)
             buffers_.log(u.slot).note(u.mode, u.where, {l.id, ticket}, lanes_.order());
         departure d{&r, ticket, std::move(waits)};
@@ -211,15 +212,23 @@ private:
     bool depart(lane& l, departure& d)
     {
         request& r = *d.who;
+        if (!l.has_room())
+            return false;
         if (d.next_op == 0 && !d.launched) {
             for (const point& p : d.waits)
                 if (!lanes_.has_taken_off(p) && p.lane != l.id)
                     return false;
             for (const point& p : d.waits)
                 if (!r.outcome && lanes_.must_wait(l, p))
-                    r.outcome = life_.fatal(lanes_.hold_back(l, d.ticket, p));
+                    r.outcome = life_.fatal(lanes_.hold_back(l, l.taken_off + 1, p));
         }
         for (; d.next_op < r.ops.size() && !r.outcome; ++d.next_op) {
+            if (d.next_op == d.next_mark) {
+                d.next_mark += lane::mark_interval;
+                mark(l);
+            }
+            if (!l.has_room())
+                return false;
             bound_op& o = r.ops[d.next_op];
             if (is_allocation(o))
                 continue;
@@ -229,11 +238,22 @@ private:
                 r.outcome = life_.failed(started.error());
             else if (started.value() == progress::pending)
                 return false;
+            l.note_command();
         }
-        if (auto ec = l.take_off(*backend_, d.ticket, r, now_))
+        // Of one that failed on the way, the tickets that are left.
+        while (l.taken_off + 1 < d.ticket)
+            mark(l);
+        if (auto ec = l.take_off(*backend_, &r, now_))
             life_.fatal(ec);
         progressed_ = true;
         return true;
+    }
+
+    void mark(lane& l)
+    {
+        if (auto ec = l.take_off(*backend_, nullptr, now_))
+            life_.fatal(ec);
+        progressed_ = true;
     }
 
     /// Goes on with what was waiting for the backend, or for what waited for it.
@@ -288,7 +308,8 @@ private:
     {
         for (auto& l : lanes_) {
             for (; !l->flights.empty(); l->flights.pop_front())
-                function(*l->flights.front().who);
+                if (l->flights.front().who)
+                    function(*l->flights.front().who);
             for (; !l->departures.empty(); l->departures.pop_front())
                 function(*l->departures.front().who);
         }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <limits>
 #include <utility>
 
 namespace coaccel::detail {
@@ -23,10 +24,25 @@ public:
     using event = typename B::event;
     using stream = typename B::stream;
 
+    /// How many ops, waits and records may be on the stream: a driver whose queue is full would block.
+    static constexpr std::size_t most_commands = [] {
+        if constexpr (requires { B::most_commands_on_stream; })
+            return B::most_commands_on_stream;
+        else
+            return std::numeric_limits<std::size_t>::max();
+    }();
+
+    /// A request of more ops than this is marked each time after so many, so that its progress can be seen.
+    static constexpr std::size_t mark_interval = most_commands / 4;
+
+    /// One without a request is a mark within the request behind it, whose ops are too many to be on the stream at a
+    /// time.
     struct flight {
         event end;
         std::uint64_t ticket = 0;
         request* who = nullptr;
+        /// What was put on the stream for it.
+        std::size_t commands = 0;
         clock::time_point took_off{};
         end_forecast::kind kind = 0;
     };
@@ -43,7 +59,15 @@ public:
         frontier waits;
         std::size_t next_op = 0;
         bool launched = false;
+        /// The op before which the next mark is set.
+        std::size_t next_mark = mark_interval;
     };
+
+    /// A request of n ops has so many tickets, the last of which is its own.
+    static constexpr std::uint64_t tickets_for(std::size_t n) noexcept
+    {
+        return n <= mark_interval ? 1 : (n - 1) / mark_interval + 1;
+    }
 
     lane(stream s, lane_id i, context_events& e) : work(std::move(s)), id(i), events_(e) {}
 
@@ -58,15 +82,27 @@ public:
         return ticket == watched_ticket_ ? watched : flights[ticket - flights.front().ticket].end;
     }
 
-    error_code take_off(B& b, std::uint64_t ticket, request& who, clock::time_point now)
+    bool has_room() const noexcept { return commands < most_commands; }
+
+    /// An op, a wait or a record was put on the stream.
+    void note_command() noexcept
+    {
+        ++commands;
+        ++unmarked_;
+    }
+
+    /// Records the end of what is on the stream, under the next ticket: of all of a request, or null, of a part.
+    error_code take_off(B& b, request* who, clock::time_point now)
     {
         if (flights.full())
             flights.set_capacity(flights.capacity() * 2);
         flight f;
-        f.ticket = taken_off = ticket;
-        f.who = &who;
+        f.ticket = ++taken_off;
+        f.who = who;
+        note_command();
+        f.commands = std::exchange(unmarked_, 0);
         f.took_off = now;
-        f.kind = end_forecast::kind_of(who);
+        f.kind = who ? end_forecast::kind_of(*who) : 0;
         const error_code ec = b.record(f.end, work);
         flights.push_back(std::move(f));
         return ec;
@@ -126,6 +162,8 @@ public:
     std::uint64_t last_ticket = 0;
     /// Up to here, everything is on the stream.
     std::uint64_t taken_off = 0;
+    /// On the stream, for flights and for the request that is being put there.
+    std::size_t commands = 0;
     boost::circular_buffer<flight> flights{64};
     std::deque<departure> departures;
     std::deque<hold> holds;
@@ -145,6 +183,7 @@ private:
     }
 
     context_events& events_;
+    std::size_t unmarked_ = 0;
     bool armed_ = false;
     std::uint64_t watched_ticket_ = 0;
     std::atomic<bool> fired_{false};

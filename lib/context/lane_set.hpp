@@ -74,6 +74,7 @@ public:
     error_code hold_back(lane& l, std::uint64_t ticket, point p)
     {
         lane& other = *all_[p.lane];
+        l.note_command();
         if (&other != allocations_) {
             l.holds.push_back({ticket, p});
             return backend_.wait(l.work, other.end_of(p.ticket));

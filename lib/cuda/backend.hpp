@@ -33,6 +33,8 @@ public:
     /// A sticky fault poisons every context the process has or will ever have.
     static constexpr bool replaceable = false;
     static constexpr bool releases_in_stream_order = true;
+    /// The driver blocks in a launch when about 1,024 others wait; an op may be two of them.
+    static constexpr std::size_t most_commands_on_stream = 640;
 
     struct options : cuda_options {
         int ordinal = 0;

@@ -108,6 +108,8 @@ fake_cuda::state::stream* fake_cuda::state::pick()
 
 void fake_cuda::state::push(stream& s, std::function<void()> run, bool unlocked)
 {
+    if (s.items.size() >= how.launch_queue)
+        violate("the launch queue is full, the call would block");
     s.items.push_back({std::move(run), {}, unlocked});
     changed.notify_all();
 }

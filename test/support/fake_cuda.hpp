@@ -28,6 +28,8 @@ struct fake_cuda_settings {
     std::string name = "Fake GPU";
     std::uint64_t total_memory = std::uint64_t(1) << 30;
     int driver_version = 13000;
+    /// A stream with so many pieces of work would block whoever adds another.
+    std::size_t launch_queue = 1024;
     /// Instead of the values of an H200.
     std::map<CUdevice_attribute, int> attributes{};
 };

@@ -1,6 +1,8 @@
 #include "cuda_world.hpp"
 #include "support/context_cases.hpp"
 
+#include <deque>
+
 // The engine's conformance suite on the CUDA backend, over the fake driver.
 namespace {
 
@@ -19,6 +21,26 @@ struct change_context {
     const cuda::driver_api* api;
 
     void operator()(native_stream, std::span<float>) const { CHECK(api->cuCtxSetCurrent(nullptr) == CUDA_SUCCESS); }
+};
+
+/// One request that fills a buffer n times, the last time with n - 1.
+class many_fills final : public detail::request {
+public:
+    many_fills(ref<float> x, std::size_t n) : fills_(n), bound_(n)
+    {
+        for (std::size_t i = 0; i < n; ++i) {
+            fills_[i] = {x, static_cast<float>(i)};
+            bound_[i] = {.info = &info_of<memory::fill<float>>(), .op = &fills_[i]};
+        }
+        ops = bound_;
+    }
+
+    void post() override {}
+    void destroy() noexcept override {}
+
+private:
+    std::vector<memory::fill<float>> fills_;
+    std::vector<bound_op> bound_;
 };
 
 } // namespace
@@ -115,6 +137,74 @@ TEST_CASE("an allocation that the driver refuses waits for memory that is freed 
         CHECK(d.outcome_of(more) == errc::out_of_memory);
         driver.forgive();
         d.context->release(large.made.ref);
+    });
+}
+
+TEST_CASE("the launch queue of the driver is never full, with however many ops")
+{
+    for_each_context([](context_world& w) {
+        context_driver d(w);
+        const auto x = d.floats(4);
+        const auto y = d.floats(4);
+        lane_gate gate;
+        hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
+        held.options.lane = 0;
+        d.submit(held);
+        gate.wait_for(1);
+        const exec_options on_lane{.lane = 0};
+        std::deque<exec<memory::fill<float>>> single;
+        for (int i = 0; i < 2000; ++i)
+            d.submit(single.emplace_back(memory::fill<float>{x, static_cast<float>(i)}, on_lane));
+        many_fills many(x, 4000);
+        many.options = on_lane;
+        d.submit(many);
+        exec<memory::copy<float>> last(memory::copy<float>{x, y}, exec_options{.lane = 1});
+        d.submit(last);
+        (void)d.context->turn(clock::now());
+        CHECK_FALSE(d.has_ended(many));
+        gate.open();
+        // Strategy sync may see the last one end before those it waited for.
+        d.run_until([&] { return d.ended.size() == single.size() + 3; });
+        CHECK_FALSE(d.outcome(many));
+        for (auto& r : single)
+            CHECK_FALSE(d.outcome(r));
+        CHECK(d.read(y) == std::vector<float>(4, 3999.0f));
+        CHECK(as_cuda(w).driver.violations().empty());
+    });
+}
+
+TEST_CASE("10,000 ops at once, on several lanes, do not fill the launch queue either")
+{
+    auto w = test::contexts_under_test().front().make();
+    context_driver d(*w);
+    const ref<float> buffers[] = {d.floats(4), d.floats(4), d.floats(4)};
+    std::deque<exec<memory::copy<float>>> all;
+    for (int i = 0; i < 10'000; ++i) {
+        // Each waits for the one before it, which is on another lane.
+        const memory::copy<float> op{buffers[i % 3], buffers[(i + 1) % 3]};
+        d.submit(all.emplace_back(op, exec_options{.lane = i % 4}));
+    }
+    d.run_until([&] { return d.ended.size() == all.size(); });
+    for (auto& r : all)
+        CHECK_FALSE(d.outcome(r));
+    CHECK(as_cuda(*w).driver.violations().empty());
+}
+
+TEST_CASE("an error in the middle of many ops ends their request, and what comes after it runs")
+{
+    for_each_context([](context_world& w) {
+        auto& driver = as_cuda(w).driver;
+        context_driver d(w);
+        const auto x = d.floats(4);
+        driver.fail("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE, 700);
+        many_fills many(x, 2000);
+        d.submit(many);
+        exec<memory::fill<float>> behind(memory::fill<float>{x, 7.0f}, exec_options{});
+        d.submit(behind);
+        d.run_until([&] { return d.has_ended(many) && d.has_ended(behind); });
+        CHECK(d.outcome(many));
+        CHECK_FALSE(d.outcome(behind));
+        CHECK(d.read(x) == std::vector<float>(4, 7.0f));
     });
 }
 
