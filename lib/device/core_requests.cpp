@@ -214,7 +214,7 @@ void device_core::finished(request& r, error_code ec) noexcept
 
 bool device_core::may_run_again(const request& r, const error_code& ec) const noexcept
 {
-    return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.given_up && !life_.stopping() &&
+    return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.given_up && !life_.abandoning() &&
            !life_.failed() && names_nothing_old(r);
 }
 

@@ -71,6 +71,8 @@ public:
     device_state state() const noexcept;
     const error_code& reason() const noexcept { return reason_; }
     bool stopping() const noexcept { return stopping_; }
+    /// Whether what there is ends with its context.
+    bool abandoning() const noexcept { return abandon_; }
     bool failed() const noexcept { return phase_ == phase::failed; }
     bool running() const noexcept { return phase_ == phase::running; }
     /// Whether the context may be given work.

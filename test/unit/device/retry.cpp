@@ -219,6 +219,47 @@ TEST_CASE("the deadline of an op that waits to be run again still counts")
     CHECK(w.outcome() == errc::deadline_exceeded);
 }
 
+TEST_CASE("an idempotent op outlives a context that dies while its device drains")
+{
+    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+        armed a(options);
+        asio::io_context io;
+        auto gpu = make_device(io, a.options);
+        const auto data = numbers(1000);
+        a.injector->poison();
+        error_code uploaded = errc::no_value;
+        error_code stopped = errc::no_value;
+        std::uint32_t generation = 0;
+        gpu.async_upload(data, again, [&](error_code ec, buffer<float> x) {
+            uploaded = ec;
+            generation = x.ref().raw().generation;
+            // The device is to stop, and does so after its last op.
+            CHECK(stopped == errc::no_value);
+        });
+        gpu.async_shutdown(shutdown::drain, [&](error_code ec) { stopped = ec; });
+        test::run_until(io, [&] { return stopped != errc::no_value; });
+        CHECK_FALSE(stopped);
+        CHECK_FALSE(uploaded);
+        CHECK(generation == 2);
+        CHECK(a.injector->played() == 1);
+        CHECK(gpu.status().state == device_state::stopped);
+    }
+}
+
+TEST_CASE("an idempotent op is not run again when its device is abandoned")
+{
+    armed a;
+    asio::io_context io;
+    auto gpu = make_device(io, a.options);
+    const auto data = numbers(1000);
+    a.injector->poison();
+    error_code uploaded;
+    gpu.async_upload(data, again, [&](error_code ec, buffer<float>) { uploaded = ec; });
+    CHECK(await(io, gpu.async_shutdown(shutdown::abandon)));
+    test::run_until(io, [&] { return bool(uploaded); });
+    CHECK(gpu.status().generation == 1);
+}
+
 TEST_CASE("an op that waits to be run again is answered when the device stops")
 {
     asio::io_context io;
