@@ -22,9 +22,17 @@ public:
         wait,
     };
 
-    explicit completion_rule(const context_options& options) noexcept
+    /// The device has processors of its own.
+    static constexpr unsigned own_processors = 0;
+
+    /// `shared_cpus`: how many CPUs the executor shares with the work of the device. On a single one, polling keeps the
+    /// work from running, so that `adaptive` is told of ends as `host_fn` is.
+    explicit completion_rule(const context_options& options, unsigned shared_cpus = own_processors) noexcept
         : completion_(options.completion), spin_budget_(std::min<clock::duration>(options.spin_budget, endless))
-    {}
+    {
+        if (completion_ == completion::adaptive && shared_cpus == 1 && spin_budget_ > clock::duration::zero())
+            completion_ = completion::host_fn;
+    }
 
     struct decision {
         action what = action::idle;

@@ -8,6 +8,7 @@
 #include "context/lane_set.hpp"
 #include "context/lifetime.hpp"
 #include "context/operands.hpp"
+#include "core/machine_limits.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -22,7 +23,7 @@ template <backend B>
 class engine final : public context {
 public:
     engine(std::unique_ptr<B> b, context_identity identity, context_events& events, const context_options& options)
-        : backend_(std::move(b)), events_(events), options_(options), rule_(options),
+        : backend_(std::move(b)), events_(events), options_(options), rule_(options, shared_cpus()),
           lanes_(*backend_, events, options.lanes), buffers_(*backend_, lanes_, identity), life_(*backend_, options),
           arrivals_(*backend_, lanes_, life_, events)
     {
@@ -131,6 +132,13 @@ private:
         access mode;
         element_range where;
     };
+
+    static unsigned shared_cpus()
+    {
+        if constexpr (requires { requires B::runs_on_cpu; })
+            return usable_cpus();
+        return completion_rule::own_processors;
+    }
 
     void start(request& r)
     {

@@ -1,11 +1,11 @@
 #include "host/backend.hpp"
 
+#include "core/machine_limits.hpp"
+
 #include <coaccel/ops/memory.hpp>
 
-#include <algorithm>
 #include <new>
 #include <system_error>
-#include <thread>
 
 namespace coaccel::host {
 
@@ -32,9 +32,11 @@ backend::backend(const options& o)
 {
     if (o.mode == host_mode::in_turn)
         return;
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    const int threads = o.threads != 0 ? o.threads : std::max(1, cores);
-    pool_ = std::make_unique<runner_pool>(threads, [this](stream_state& s) { run(s); });
+    const auto cpus = detail::usable_cpus();
+    const int threads = o.threads != 0 ? o.threads : static_cast<int>(cpus);
+    // On a single CPU, a thread that looks for work keeps its caller from giving it some.
+    const auto idle = cpus > 1 ? runner_pool::idle::look : runner_pool::idle::sleep;
+    pool_ = std::make_unique<runner_pool>(threads, [this](stream_state& s) { run(s); }, idle);
 }
 
 backend::~backend()

@@ -23,6 +23,7 @@ class backend {
 public:
     static constexpr std::string_view name = "host";
     static constexpr bool replaceable = true;
+    static constexpr bool runs_on_cpu = true;
 
     /// The caller's options, and the injector that all contexts made from them share.
     struct options : host_options {

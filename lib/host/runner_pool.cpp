@@ -7,7 +7,7 @@
 
 namespace coaccel::host {
 
-runner_pool::runner_pool(int threads, run_function run) : run_(std::move(run))
+runner_pool::runner_pool(int threads, run_function run, idle how) : run_(std::move(run)), idle_(how)
 {
     threads_.reserve(static_cast<std::size_t>(threads));
     try {
@@ -62,6 +62,8 @@ stream_state* runner_pool::take() noexcept
 // Ops that follow each other closely should not each pay for a thread to be woken.
 bool runner_pool::linger() const noexcept
 {
+    if (idle_ == idle::sleep)
+        return false;
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
     do {
         for (int i = 0; i < 64; ++i)

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -18,7 +19,10 @@ class runner_pool {
 public:
     using run_function = std::function<void(stream_state&)>;
 
-    runner_pool(int threads, run_function run);
+    /// What a thread without work does at first.
+    enum class idle : std::uint8_t { look, sleep };
+
+    runner_pool(int threads, run_function run, idle how = idle::look);
     ~runner_pool() { stop(); }
 
     /// Gives the stream a runner as soon as a thread is free.
@@ -35,6 +39,7 @@ private:
     bool linger() const noexcept;
 
     run_function run_;
+    const idle idle_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::array<std::vector<stream_state*>, priority_count> ready_;

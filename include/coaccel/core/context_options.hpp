@@ -30,7 +30,7 @@ struct lane_policy {
 enum class completion : std::uint8_t {
     /// Poll from the executor for spin_budget, then as host_fn. It learns how long ops of a name and size take, and
     /// polls again when one is about to end; before that it looks every 200 microseconds, or 32 times. Quick
-    /// for short ops, idle for long ones.
+    /// for short ops, idle for long ones. As host_fn where the ops run on the only CPU there is.
     adaptive,
     /// The backend calls back; at most one call is armed per lane. Before the executor sleeps it looks for a few
     /// microseconds more.

@@ -49,6 +49,36 @@ TEST_CASE("polled always polls, sync always arms")
         }
 }
 
+TEST_CASE("on a single CPU that it shares with the work, adaptive decides as host_fn does")
+{
+    const context_options adaptive{.lanes = {}, .completion = completion::adaptive};
+    const context_options host_fn{.lanes = {}, .completion = completion::host_fn};
+    rule shared(adaptive, 1);
+    rule told(host_fn);
+    rule two(adaptive, 2);
+    rule own(adaptive);
+    const rule::forecast soon{start + 30us, 30us, true};
+    for (const auto at : {0us, 3us, 7us, 15us, 25us, 40us, 1000us}) {
+        CAPTURE(at.count());
+        const bool progressed = at == 0us;
+        const auto a = shared.decide(true, progressed, start + at, soon);
+        const auto b = told.decide(true, progressed, start + at, {});
+        CHECK(text(a.what) == text(b.what));
+        CHECK(a.until == b.until);
+        CHECK(a.look_at == b.look_at);
+        CHECK(text(two.decide(true, progressed, start + at, soon).what) ==
+              text(own.decide(true, progressed, start + at, soon).what));
+    }
+    // One that never polls does not begin to.
+    context_options never = adaptive;
+    never.spin_budget = 0ns;
+    rule quiet(never, 1);
+    CHECK(quiet.decide(true, true, start, {}).what == action::arm);
+    // What is asked for by name is done.
+    rule polled({.lanes = {}, .completion = completion::polled}, 1);
+    CHECK(polled.decide(true, true, start, {}).what == action::poll);
+}
+
 TEST_CASE("adaptive polls for its budget after the last progress, then arms")
 {
     struct row {
