@@ -4,18 +4,22 @@ if(NOT TARGET coaccel_device OR NOT TARGET coaccel_host)
 endif()
 
 set(work ${CMAKE_CURRENT_BINARY_DIR}/consumer)
+# coaccel_consumer(NAME OPTIONS option... [TARGETS target...]): given targets, only these are built.
 function(coaccel_consumer name)
+    cmake_parse_arguments(arg "" "" "OPTIONS;TARGETS" ${ARGN})
+    list(TRANSFORM arg_TARGETS PREPEND "--build-target;")
     add_test(NAME consumer.${name} COMMAND ${CMAKE_CTEST_COMMAND}
         --build-and-test ${CMAKE_CURRENT_SOURCE_DIR}/consumer ${work}/${name}
         --build-noclean
         --build-generator ${CMAKE_GENERATOR}
+        ${arg_TARGETS}
         --build-options
             -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
             -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
             "-DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS}"
             "-DCMAKE_CXX_FLAGS_DEBUG=${CMAKE_CXX_FLAGS_DEBUG}"
             "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
-            ${ARGN}
+            ${arg_OPTIONS}
         --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure)
     set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 600)
 endfunction()
@@ -24,7 +28,9 @@ add_test(NAME consumer.install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINA
 set_tests_properties(consumer.install PROPERTIES LABELS package FIXTURES_SETUP prefix)
 
 # Eigen is for coaccel's own build, so an installed coaccel must do without it.
-coaccel_consumer(find_package -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
+coaccel_consumer(find_package OPTIONS -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED prefix)
 # Without CUDA, which coaccel must do without too.
-coaccel_consumer(add_subdirectory -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF)
+coaccel_consumer(add_subdirectory
+    OPTIONS -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF
+    TARGETS consumer without_cuda)
