@@ -56,7 +56,8 @@ void stumble(coaccel::plugin::stream stream)
         return;
     }
 #endif
-    float* volatile nowhere = nullptr;
+    // Both are volatile: the compiler may neither know the address nor remove a write that nothing reads.
+    volatile float* volatile nowhere = nullptr;
     if (!stream.on_gpu())
         *nowhere = 1.0f;
 }
