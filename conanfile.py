@@ -36,7 +36,8 @@ class Coaccel(ConanFile):
 
     @property
     def _tested(self):
-        return not self.options.shared and not self.conf.get("tools.build:skip_test", check_type=bool)
+        # Only when asked for: a package is made to be used, and the tests are compiled with the sources' own ./dev test.
+        return not self.options.shared and self.conf.get("tools.build:skip_test", default=True, check_type=bool) is False
 
     def set_version(self):
         config = load(self, Path(self.recipe_folder) / "include/coaccel/core/config.hpp")
@@ -48,7 +49,8 @@ class Coaccel(ConanFile):
             self.requires("eigen/[>=3.4 <4]", visible=False)
 
     def build_requirements(self):
-        self.test_requires("doctest/[>=2.4 <3]")
+        if self._tested:
+            self.test_requires("doctest/[>=2.4 <3]")
 
     def validate(self):
         check_min_cppstd(self, 20)
