@@ -65,6 +65,7 @@ class Coaccel(ConanFile):
         toolchain.cache_variables["COACCEL_TESTS"] = self._tested
         toolchain.cache_variables["COACCEL_EXAMPLES"] = False
         toolchain.cache_variables["COACCEL_BENCH"] = False
+        toolchain.cache_variables["COACCEL_PRECOMPILE_HEADERS"] = True
         toolchain.generate()
         CMakeDeps(self).generate()
 

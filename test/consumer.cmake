@@ -4,7 +4,8 @@ if(NOT TARGET coaccel_device OR NOT TARGET coaccel_host)
 endif()
 
 set(work ${CMAKE_CURRENT_BINARY_DIR}/consumer)
-# coaccel_consumer(NAME OPTIONS option... [TARGETS target...]): given targets, only these are built.
+# coaccel_consumer(NAME OPTIONS option... [TARGETS target...])
+# The programs are optimised ones, in which two copies of a static variable show. Given targets, only these are built.
 function(coaccel_consumer name)
     cmake_parse_arguments(arg "" "" "OPTIONS;TARGETS" ${ARGN})
     list(TRANSFORM arg_TARGETS PREPEND "--build-target;")
@@ -15,13 +16,12 @@ function(coaccel_consumer name)
         ${arg_TARGETS}
         --build-options
             -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
-            -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+            -DCMAKE_BUILD_TYPE=Release
             "-DCMAKE_CXX_FLAGS=${CMAKE_CXX_FLAGS}"
-            "-DCMAKE_CXX_FLAGS_DEBUG=${CMAKE_CXX_FLAGS_DEBUG}"
             "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
             ${arg_OPTIONS}
         --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure)
-    set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 600)
+    set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 900)
 endfunction()
 
 add_test(NAME consumer.install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${work}/prefix)
@@ -30,7 +30,11 @@ set_tests_properties(consumer.install PROPERTIES LABELS package FIXTURES_SETUP p
 # Eigen is for coaccel's own build, so an installed coaccel must do without it.
 coaccel_consumer(find_package OPTIONS -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED prefix)
-# Without CUDA, which coaccel must do without too.
-coaccel_consumer(add_subdirectory
-    OPTIONS -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF
-    TARGETS consumer without_cuda)
+# Without CUDA, which coaccel must do without too. Position-independent code lets ccache use the objects of the static
+# libraries for the shared ones.
+set(options -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
+set(targets consumer without_cuda beside_asio configuration)
+coaccel_consumer(add_subdirectory OPTIONS ${options} TARGETS ${targets})
+coaccel_consumer(shared OPTIONS ${options} -DBUILD_SHARED_LIBS=ON TARGETS ${targets})
+# The second finds what the first has compiled.
+set_tests_properties(consumer.shared PROPERTIES DEPENDS consumer.add_subdirectory)

@@ -5,7 +5,7 @@ endif()
 
 list(TRANSFORM includes PREPEND -I)
 execute_process(
-    COMMAND ${compiler} -std=c++20 -fsyntax-only -DBOOST_ASIO_SEPARATE_COMPILATION ${includes} ${file}
+    COMMAND ${compiler} -std=c++20 -fsyntax-only ${includes} ${file}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(result EQUAL 0)
     message(FATAL_ERROR "${file} compiles")

@@ -1,6 +1,8 @@
 #ifndef COACCEL_CORE_CONFIG_HPP
 #define COACCEL_CORE_CONFIG_HPP
 
+#include <coaccel/core/asio_configuration.hpp>
+
 #include <boost/version.hpp>
 
 #define COACCEL_VERSION_MAJOR 0
