@@ -95,7 +95,7 @@ asio::awaitable<ca::result<bool>> run()
     right = huge.has_error() && expect(huge.error(), ca::errc::out_of_memory, "try again later") && right;
 
     const ca::exec_options late{.deadline = std::chrono::steady_clock::now()};
-    const auto missed = co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = 2}, late);
+    const auto missed = co_await gpu.with(late).async_exec(ca::blas::asum<float>{.x = x, .n = 2});
     right = missed.has_error() && expect(missed.error(), ca::errc::deadline_exceeded, "try again later") && right;
 
     const auto [ec, sum] =

@@ -36,7 +36,7 @@ asio::awaitable<ca::result<float>> norm(ca::device gpu, const std::vector<float>
 {
     BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers));
     const ca::blas::nrm2<float> op{.x = x, .n = x.size()};
-    co_return co_await gpu.async_exec(op, ca::within(1s));
+    co_return co_await gpu.with(ca::within(1s)).async_exec(op);
 }
 
 // The class of the fault says whose fault it is.

@@ -36,7 +36,7 @@ asio::awaitable<ca::result<float>> run()
     //[retry
     // An upload names nothing that can die with a worker, so the device may repeat it by itself.
     const ca::exec_options again{.retry = ca::retry::idempotent};
-    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers, again));
+    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.with(again).async_upload(numbers));
     //]
     BOOST_OUTCOME_CO_TRY(auto sum, co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = x.size()}));
     BOOST_OUTCOME_CO_TRY(auto after, co_await gpu.async_stats());

@@ -41,7 +41,7 @@ asio::awaitable<bool> deadline(ca::device gpu, ca::ref<float> x)
     const ca::memory::fill<float> op{.dst = x, .value = 1};
     gpu.async_exec(op, asio::detached);
     //[deadline
-    const auto done = co_await gpu.async_exec(op, ca::within(1ms));
+    const auto done = co_await gpu.with(ca::within(1ms)).async_exec(op);
     //]
     co_return expect("deadline", error_of(done), ca::errc::deadline_exceeded);
 }

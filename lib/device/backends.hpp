@@ -21,6 +21,8 @@ struct context_source {
     std::function<void()> give_up{};
     /// Whether another context stands ready, or will soon. Empty where there is no such thing.
     std::function<bool()> has_standby{};
+    /// Lets go of what stands ready, blocking; a context can still be made later. Empty where nothing does.
+    std::function<void()> rest{};
     /// Each context is in a process of its own, so that the death of one says nothing of the next.
     bool isolated = false;
 };

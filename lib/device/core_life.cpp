@@ -73,6 +73,7 @@ void device_core::on_created(created_node& node)
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), {});
     end_replacements({}, created_after_);
+    end_revivals({});
 }
 
 void device_core::lost(error_code why) noexcept
@@ -142,6 +143,13 @@ void device_core::stop(bool abandon)
     if (life_.state() != device_state::stopped && !stopping_work_)
         stopping_work_.emplace(executor());
     end_replacements(errc::device_stopped, arrivals_);
+    end_revivals(errc::device_stopped);
+}
+
+void device_core::end_revivals(error_code ec)
+{
+    while (pending* p = reviving_.pop_front())
+        complete(static_cast<request&>(*p), ec);
 }
 
 /// Those that came no later than request `up_to`.
@@ -154,12 +162,16 @@ void device_core::end_replacements(error_code ec, std::uint64_t up_to)
 void device_core::fail_everything()
 {
     end_replacements(errc::device_failed, arrivals_);
+    end_revivals(life_.reason());
     while (pending* p = starting_.pop_front())
         complete(static_cast<request&>(*p), life_.reason());
     while (request* r = admission_.pop())
         complete(*r, errc::device_failed);
     end_side_calls(errc::device_failed);
-    drop_source();
+    if (life_.failed_for_good())
+        drop_source();
+    else if (source_.rest)
+        end_off_executor(source_.rest);
 }
 
 void device_core::finish_stop()

@@ -61,6 +61,7 @@ void device_core::on_request(request& r)
         return follow(life_.start());
     case request_kind::shutdown: return on_shutdown(static_cast<shutdown_call&>(r));
     case request_kind::replace: return on_replace(r);
+    case request_kind::revive: return on_revive(r);
     case request_kind::pinned:
     case request_kind::compile: return on_side_call(r);
     }
@@ -107,6 +108,20 @@ void device_core::on_replace(request& r)
     life_.replace();
 }
 
+void device_core::on_revive(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.healthy())
+        return complete(r, {});
+    if (life_.failed_for_good())
+        return complete(r, note_error(errc::device_failed, "no context can follow in this process after \"" +
+                                                               life_.reason().message() +
+                                                               "\"; a device with isolation::worker gets another"));
+    reviving_.push_back(r);
+    follow(life_.revive());
+}
+
 void device_core::on_cancel(std::uint64_t cancel_id, ending why)
 {
     const auto found = cancellable_.find(cancel_id);
@@ -122,6 +137,7 @@ void device_core::on_cancel(std::uint64_t cancel_id, ending why)
     case request_kind::start: starting_.remove(r); break;
     case request_kind::shutdown: stopping_.remove(r); break;
     case request_kind::replace: replacing_.remove(r); break;
+    case request_kind::revive: reviving_.remove(r); break;
     case request_kind::pinned: pinning_.remove(r); break;
     case request_kind::compile: std::erase(compiling_, static_cast<compile_call*>(&r)); break;
     case request_kind::stats: return;

@@ -173,10 +173,9 @@ pending* device_core::turn(turn_caller caller, clock::duration patience)
     follow(life_.advance_replace(admission_.in_flight() > 0 || may_start()));
     follow(life_.advance_stop(has_work()));
     publish();
-    const bool again = next.when == next_turn::kind::again;
     // The turn that comes at once looks at all of these itself.
-    if (!again)
-        set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
+    const bool again =
+        next.when == next_turn::kind::again || !set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
     // Before the next turn can begin on another thread, so that completions are posted in the order of their ends.
     pending* first = nullptr;
     if (caller == turn_caller::executor)
@@ -231,23 +230,33 @@ void device_core::keep(release_node& n)
     releases_.push_back(std::move(n.self));
 }
 
-void device_core::set_timer(clock::time_point when)
+/// False: it is to be called again in the next turn.
+bool device_core::set_timer(clock::time_point when)
 {
-    // Setting a timer is a system call, cancelling it is not. One that goes off too early costs a turn and is left
-    // alone; but not when there is nothing to wait for, because it keeps the executor at work.
-    const bool set = now_ < timer_at_ && timer_at_ != clock::time_point::max();
-    if (when == timer_at_ || (set && when > timer_at_ && when != clock::time_point::max()))
-        return;
+    constexpr auto never = clock::time_point::max();
+    if (when == timer_at_)
+        return true;
+    // Setting a timer is a system call. One that goes off too early costs a turn and is left alone; but not when there
+    // is nothing to wait for, because it keeps the executor at work. It is cancelled a turn later: a caller that starts
+    // the next op when the last one ends has done so by then.
+    if (when != never) {
+        idle_ = false;
+        if (now_ < timer_at_ && timer_at_ != never && when > timer_at_)
+            return true;
+    } else if (!std::exchange(idle_, true)) {
+        return false;
+    }
     timer_at_ = when;
-    if (when == clock::time_point::max()) {
+    if (when == never) {
         timer_->cancel();
-        return;
+        return true;
     }
     timer_->expires_at(when);
     timer_->async_wait([weak = weak_from_this()](const error_code& ec) {
-        if (auto self = weak.lock(); self && !ec)
+        if (auto self = ec ? nullptr : weak.lock())
             self->wake();
     });
+    return true;
 }
 
 void device_core::publish()
@@ -297,7 +306,7 @@ void device_core::shutdown(pending_list& out) noexcept
     admission_.forget_in_flight();
     while (request* r = admission_.pop())
         out.push_back(*r);
-    for (pending_list* list : {&starting_, &stopping_, &replacing_, &asking_, &done_})
+    for (pending_list* list : {&starting_, &stopping_, &replacing_, &reviving_, &asking_, &done_})
         while (pending* p = list->pop_front())
             out.push_back(*p);
     take_side_calls(out);

@@ -90,6 +90,7 @@ private:
     void on_exec(request& r);
     void on_shutdown(shutdown_call& r);
     void on_replace(request& r);
+    void on_revive(request& r);
     void on_cancel(std::uint64_t cancel_id, ending why);
     void on_cancel_all();
     void on_created(created_node& node);
@@ -106,6 +107,7 @@ private:
     void bury(std::unique_ptr<context> dead);
     void stop(bool abandon);
     void end_replacements(error_code ec, std::uint64_t up_to);
+    void end_revivals(error_code ec);
     void fail_everything();
     void finish_stop();
     void drop_source();
@@ -140,7 +142,7 @@ private:
     bool has_work() const noexcept { return !admission_.empty() || !compiling_.empty(); }
     void publish();
     void fill(device_stats& s) const;
-    void set_timer(clock::time_point when);
+    bool set_timer(clock::time_point when);
 
     struct by_id {
         using type = std::uint64_t;
@@ -172,6 +174,7 @@ private:
     pending_list starting_;
     pending_list stopping_;
     pending_list replacing_;
+    pending_list reviving_;
     pending_list asking_;
     pending_list pinning_;
     std::vector<compile_call*> compiling_;
@@ -184,6 +187,8 @@ private:
     /// While the device stops: what it still has to do may have no handler any more that keeps the executor at work.
     std::optional<asio::executor_work_guard<asio::any_io_executor>> stopping_work_;
     clock::time_point timer_at_ = clock::time_point::max();
+    /// There was nothing to wait for in the last turn, but the timer was set.
+    bool idle_ = false;
     std::uint64_t arrivals_ = 0;
     /// The request that asked for the replacement under way.
     std::uint64_t replace_at_ = 0;

@@ -45,7 +45,16 @@ lifecycle::step lifecycle::lost(const error_code& why, time_point now, double ra
 lifecycle::step lifecycle::lost_for_good(const error_code& why) noexcept
 {
     reason_ = why;
+    for_good_ = true;
     return fail();
+}
+
+lifecycle::step lifecycle::revive() noexcept
+{
+    if (phase_ != phase::failed || for_good_ || stopping_)
+        return {};
+    budget_.reset();
+    return create();
 }
 
 lifecycle::step lifecycle::fail() noexcept

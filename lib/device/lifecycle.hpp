@@ -51,6 +51,11 @@ public:
     step lost(const error_code& why, time_point now, double random, bool standby = false);
     step due() noexcept;
 
+    /// Makes a context for a device that has failed, with a fresh budget. Not for one that has failed for good.
+    step revive() noexcept;
+    /// No context can follow in this process.
+    bool failed_for_good() const noexcept { return failed() && for_good_; }
+
     /// A context made from now on is wanted in place of the one there is.
     void replace() noexcept;
     /// What replacing wants next. `busy`: something is in flight.
@@ -75,6 +80,8 @@ public:
     bool abandoning() const noexcept { return abandon_; }
     bool failed() const noexcept { return phase_ == phase::failed; }
     bool running() const noexcept { return phase_ == phase::running; }
+    /// Has a context of which nothing bad is known.
+    bool healthy() const noexcept { return running() && !suspect_; }
     /// Whether the context may be given work.
     bool open() const noexcept { return running() && !replace_; }
     bool replacing() const noexcept { return replace_; }
@@ -95,6 +102,7 @@ private:
     bool stopping_ = false;
     bool abandon_ = false;
     bool gave_up_ = false;
+    bool for_good_ = false;
     error_code reason_;
 };
 

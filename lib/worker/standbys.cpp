@@ -53,6 +53,7 @@ public:
     bool any();
     link_ptr take();
     void top_up(starter start);
+    std::unique_ptr<state> successor() const { return std::make_unique<state>(static_cast<int>(wanted_), pause_); }
 
 private:
     static void on_end(void* self) noexcept;
@@ -243,6 +244,13 @@ void standbys::top_up(starter start)
 {
     if (!forked())
         state_->top_up(std::move(start));
+}
+
+void standbys::clear()
+{
+    // In a forked child nothing can be ended, and nothing will be started.
+    if (!forked())
+        state_ = state_->successor();
 }
 
 } // namespace coaccel::worker

@@ -36,6 +36,9 @@ public:
     /// Starts those that are missing, until one cannot be, and says how to start those that follow.
     void top_up(starter start);
 
+    /// Ends all of them, blocking; none is started until the next top_up().
+    void clear();
+
 private:
     class state;
 

@@ -30,6 +30,7 @@ public:
                                                   const context_options& how)
     {
         device_.store(identity.device, std::memory_order_relaxed);
+        const std::scoped_lock making(making_);
         if (!memory_) {
             BOOST_OUTCOME_TRY(memory_, staging::create(options_.how.staging_bytes));
         }
@@ -50,6 +51,13 @@ public:
     }
 
     bool has_standby() const { return standbys_.any(); }
+
+    void rest()
+    {
+        const std::scoped_lock making(making_);
+        standbys_.clear();
+        memory_.reset();
+    }
 
     void give_up() noexcept
     {
@@ -127,6 +135,8 @@ private:
     std::shared_ptr<staging> memory_;
     // Standbys are started on another thread.
     std::atomic<std::uint32_t> device_{0};
+    // A context may be wanted again while the rest of the last one is still being ended.
+    std::mutex making_;
     std::mutex mutex_;
     worker_link* awaited_ = nullptr;
     bool gave_up_ = false;
@@ -149,6 +159,10 @@ worker_source make_source(const source_options& options, const asio::any_io_exec
             [weak] {
                 const auto alive = weak.lock();
                 return alive && alive->has_standby();
+            },
+            [weak] {
+                if (auto alive = weak.lock())
+                    alive->rest();
             }};
 }
 

@@ -35,6 +35,8 @@ struct worker_source {
     std::function<void()> give_up;
     /// Whether one of those that are kept ready is there.
     std::function<bool()> has_standby;
+    /// Ends those that are kept ready, and lets go of the staging memory, until the next context is made. Blocks.
+    std::function<void()> rest;
 };
 
 /// Makes contexts in worker processes, with some kept ready.

@@ -201,6 +201,9 @@ int fault_child(const std::vector<std::string>& arguments)
     expect(await(io, gpu.async_exec(memory::fill<float>{.dst = memory, .value = 1})).error() == errc::device_failed,
            "a new op is refused");
     expect(await(io, gpu.async_alloc<float>(10)).error() == errc::device_failed, "a new buffer is refused");
+    const auto revived = await(io, gpu.async_revive()).error();
+    expect(revived == errc::device_failed && revived.message().find("isolation::worker") != std::string::npos,
+           "it cannot be revived, and says what could be");
     pinned[0] = 1;
     memory.reset();
     big.reset();

@@ -32,6 +32,9 @@ public:
     /// The same for who has decided already.
     decision restart(time_point now, double random);
 
+    /// Begins anew, as if nothing had failed so far.
+    void reset() noexcept { restarts_.clear(); }
+
     /// How many restarts the window at `now` still allows.
     std::size_t left(time_point now) const noexcept;
 

@@ -89,9 +89,10 @@ class managed_request : public request {
 public:
     static constexpr bool detachable = true;
 
-    managed_request(const core_ptr& core, std::size_t count)
+    managed_request(const core_ptr& core, std::size_t count, const exec_options& how = {})
         : lease_(core), allocate_{.count = count, .type = dtype_v<T>, .kind = memory_kind::managed}
     {
+        options = how;
         bound_ = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.made};
         ops = {&bound_, 1};
     }

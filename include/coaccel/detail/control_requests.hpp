@@ -118,6 +118,16 @@ protected:
     ~replace_request() = default;
 };
 
+class revive_request : public request {
+public:
+    explicit revive_request(const core_ptr&) noexcept : request(request_kind::revive) {}
+
+    auto take() { return std::tuple(ec); }
+
+protected:
+    ~revive_request() = default;
+};
+
 class shutdown_request : public shutdown_call {
 public:
     shutdown_request(const core_ptr&, coaccel::shutdown how) noexcept : shutdown_call(how) {}

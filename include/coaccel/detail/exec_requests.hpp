@@ -149,9 +149,11 @@ private:
 template <class Function, class... Operands>
 class submit_request : public request {
 public:
-    submit_request(const core_ptr&, Function function, const std::tuple<Operands...>& operands)
+    submit_request(const core_ptr&, Function function, const std::tuple<Operands...>& operands,
+                   const exec_options& how = {})
         : function_(std::move(function)), data_{{this, &call}, {}}
     {
+        options = how;
         std::apply([this](const auto&... o) { data_.refs = {o.raw...}; }, operands);
         bound_ = {.info = &description(), .op = &data_};
         ops = {&bound_, 1};

@@ -19,7 +19,7 @@ using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<b
 using list_hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
 
 /// What a caller wants of a device.
-enum class request_kind : std::uint8_t { exec, start, stats, shutdown, replace, pinned, compile };
+enum class request_kind : std::uint8_t { exec, start, stats, shutdown, replace, revive, pinned, compile };
 
 /// A pending call of a device: its ops and options, without the type of its handler.
 ///

@@ -15,16 +15,17 @@ template <class... Args>
 inline constexpr std::size_t operand_count = (std::size_t(is_operand<std::decay_t<Args>>) + ... + 0);
 
 template <class Function, class Token, class... Operands>
-auto start_submit(const core_ptr& core, std::tuple<Operands...> operands, Function&& function, Token&& token)
+auto start_submit(const core_ptr& core, const exec_options& how, std::tuple<Operands...> operands, Function&& function,
+                  Token&& token)
 {
     static_assert(sizeof...(Operands) <= max_operands, "too many operands");
     using request_type = submit_request<std::decay_t<Function>, Operands...>;
     return asio::async_initiate<Token, void(error_code)>(initiate_request<request_type>{core}, token,
-                                                         static_cast<Function&&>(function), operands);
+                                                         static_cast<Function&&>(function), operands, how);
 }
 
 template <std::size_t... I, class Tuple>
-auto split_submit(std::index_sequence<I...>, const core_ptr& core, Tuple&& args)
+auto split_submit(std::index_sequence<I...>, const core_ptr& core, const exec_options& how, Tuple&& args)
 {
     constexpr std::size_t count = sizeof...(I);
     constexpr std::size_t size = std::tuple_size_v<std::decay_t<Tuple>>;
@@ -35,18 +36,18 @@ auto split_submit(std::index_sequence<I...>, const core_ptr& core, Tuple&& args)
     using function_type = std::tuple_element_t<count, std::decay_t<Tuple>>;
     if constexpr (size == count + 2) {
         using token_type = std::tuple_element_t<count + 1, std::decay_t<Tuple>>;
-        return start_submit(core, operands, static_cast<function_type>(function),
+        return start_submit(core, how, operands, static_cast<function_type>(function),
                             static_cast<token_type>(std::get<count + 1>(args)));
     } else {
         default_token token{};
-        return start_submit(core, operands, static_cast<function_type>(function), token);
+        return start_submit(core, how, operands, static_cast<function_type>(function), token);
     }
 }
 
 template <class... Args>
-auto split_submit(const core_ptr& core, Args&&... args)
+auto split_submit(const core_ptr& core, const exec_options& how, Args&&... args)
 {
-    return split_submit(std::make_index_sequence<operand_count<Args...>>{}, core,
+    return split_submit(std::make_index_sequence<operand_count<Args...>>{}, core, how,
                         std::forward_as_tuple(static_cast<Args&&>(args)...));
 }
 

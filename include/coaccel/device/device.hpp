@@ -33,6 +33,8 @@ using upload_signature = void(error_code, buffer<std::ranges::range_value_t<Rang
 /// What new memory holds.
 enum class init : std::uint8_t { none, zero };
 
+class device_with;
+
 /// An accelerator with a stable address. The context behind it can die and be replaced.
 ///
 /// A value: copies name the same device. When the last copy goes, the device finishes what it has
@@ -85,6 +87,9 @@ public:
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     friend bool operator==(const device&, const device&) = default;
 
+    /// The same device, for ops with these options: `gpu.with(within(1s)).async_exec(op)`.
+    device_with with(const exec_options& options) const noexcept;
+
     /// Runs one op.
     ///
     /// Completion signature: void(error_code), or void(error_code, Op::reply).
@@ -134,7 +139,7 @@ public:
     template <class... Args>
     auto async_submit(Args&&... args) const
     {
-        return detail::split_submit(core(), static_cast<Args&&>(args)...);
+        return detail::split_submit(core(), exec_options{}, static_cast<Args&&>(args)...);
     }
 
     /// Allocates memory for `count` elements.
@@ -367,6 +372,22 @@ public:
                                                              token);
     }
 
+    /// Brings a device that has failed back, at the same address: with a context and a new restart budget.
+    ///
+    /// Refs of earlier contexts are errc::stale_ref. Ops that come while the context is made wait for it.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: the device has a context; at once for one that is healthy. Several calls may share one context.
+    /// Cancellation: completes at once; the attempt goes on.
+    /// Errors: why the last context could not be made, when the restart policy gives up again. errc::device_stopped.
+    /// errc::device_failed when no context can follow in this process, as after a fault of a GPU without a worker.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_revive(Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_request<detail::revive_request>{core()},
+                                                             token);
+    }
+
     /// Stops the device. Ops that come later complete with errc::device_stopped.
     ///
     /// Completion signature: void(error_code).
@@ -404,6 +425,7 @@ public:
 
 private:
     friend class detail::start_request<device>;
+    friend class device_with;
 
     explicit device(std::shared_ptr<detail::device_handle> handle) noexcept : handle_(std::move(handle)) {}
 
@@ -413,5 +435,7 @@ private:
 };
 
 } // namespace coaccel
+
+#include <coaccel/device/device_with.hpp>
 
 #endif

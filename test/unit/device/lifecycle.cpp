@@ -13,6 +13,7 @@ using command = lifecycle::command;
 
 const error_code dead = errc::context_lost;
 const error_code refused = errc::start_failed;
+const error_code gone = errc::device_lost;
 
 struct machine : lifecycle {
     explicit machine(restart_policy p = policy()) : lifecycle(p) {}
@@ -110,6 +111,63 @@ TEST_CASE("a spent budget is the end")
     CHECK(m.state() == device_state::failed);
     CHECK(m.failed());
     CHECK(m.due().what == command::none);
+}
+
+TEST_CASE("one that has failed is revived with a new budget, any number of times")
+{
+    machine m;
+    m.to_ready();
+    CHECK(m.healthy());
+    CHECK(m.revive().what == command::none);
+    for (int times = 0; times < 3; ++times) {
+        for (int i = 0; i < 2; ++i) {
+            REQUIRE(m.lost(dead, m.t, 0).what == command::wait);
+            CHECK(m.revive().what == command::none);
+            m.due();
+            CHECK(m.revive().what == command::none);
+            m.created();
+        }
+        REQUIRE(m.lost(dead, m.t, 0).what == command::fail);
+        CHECK_FALSE(m.failed_for_good());
+        CHECK(m.revive().what == command::create);
+        CHECK(m.state() == device_state::rebuilding);
+        CHECK(m.revive().what == command::none);
+        m.created();
+        CHECK(m.state() == device_state::ready);
+    }
+}
+
+TEST_CASE("a revival that cannot make a context fails when its budget is spent")
+{
+    machine m;
+    m.to_ready();
+    m.lost(gone, m.t, 0);
+    REQUIRE(m.failed());
+    CHECK(m.revive().what == command::create);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
+        CHECK(m.due().what == command::create);
+    }
+    CHECK(m.create_failed(refused, m.t, 0).what == command::fail);
+    CHECK(m.reason() == refused);
+    CHECK(m.revive().what == command::create);
+}
+
+TEST_CASE("one that has failed for good, or is to stop, is not revived")
+{
+    machine m;
+    m.to_ready();
+    CHECK(m.lost_for_good(dead).what == command::fail);
+    CHECK(m.failed_for_good());
+    CHECK(m.revive().what == command::none);
+    CHECK(m.state() == device_state::failed);
+
+    machine other;
+    other.to_ready();
+    other.lost(gone, other.t, 0);
+    REQUIRE(other.failed());
+    other.stop(false);
+    CHECK(other.revive().what == command::none);
 }
 
 TEST_CASE("refused starts use the same budget and stay `starting` until the first success")

@@ -25,6 +25,7 @@ struct world {
         created,
         refused,
         due,
+        revive,
         stop,
         abandon,
         count
@@ -107,6 +108,11 @@ struct world {
             if (!std::exchange(waiting, false))
                 return false;
             obey(m.due());
+            return true;
+        case event::revive:
+            if (!m.failed())
+                return false;
+            obey(m.revive());
             return true;
         case event::stop: m.stop(false); return true;
         case event::abandon: m.stop(true); return true;

@@ -416,4 +416,27 @@ TEST_CASE("options out of range are refused")
     CHECK(error_with([](auto& o) { o.isolation = isolation(9); }) == errc::invalid_option);
 }
 
+TEST_CASE("a device whose workers were used up is revived, with standbys again")
+{
+    for (const int standby : {0, 1}) {
+        CAPTURE(standby);
+        auto o = isolated_options();
+        o.standby = standby;
+        o.restart.max_restarts = 0;
+        isolated_fixture f(o);
+        for (generation g = 2; g <= 3; ++g) {
+            const auto x = f.upload(numbers(10));
+            const int worker = f.process();
+            f.send(SIGKILL);
+            test::run_until(f.io, [&] { return f.gpu.status().state == device_state::failed; });
+            CHECK(await(f.io, f.gpu.async_upload(numbers(10))).error() == errc::device_failed);
+            REQUIRE(await(f.io, f.gpu.async_revive()));
+            CHECK(f.gpu.status().generation == g);
+            CHECK(f.process() != worker);
+            CHECK(f.run(memory::fill<float>{x, 1.0f}) == errc::stale_ref);
+            CHECK(f.download(f.upload(numbers(1'000'000)).ref()) == numbers(1'000'000));
+        }
+    }
+}
+
 TEST_SUITE_END();
