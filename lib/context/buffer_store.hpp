@@ -3,6 +3,8 @@
 
 #include "context/buffer_table.hpp"
 #include "context/lane_set.hpp"
+#include "context/op_problem.hpp"
+#include "context/operands.hpp"
 
 #include <coaccel/detail/transfer_ops.hpp>
 
@@ -26,6 +28,13 @@ public:
 
     /// The buffer behind a ref, or why the ref may not be used as `type`.
     result<buffer_table::slot*> find(const any_ref& ref, dtype type) noexcept { return table_.find(ref, type); }
+
+    /// Why `find` refused operand i of an op.
+    error_code refusal(const bound_op& o, std::size_t i, const error_code& why) const noexcept
+    {
+        return operand_error(o, i, errc_of(why), table_.identity(), table_.facts(operand_of(o, i)));
+    }
+
     access_log& log(std::uint32_t slot) noexcept { return table_.log(slot); }
 
     /// Pending: the memory is on its way, and is to be asked for again. Out of memory is an answer only when no

@@ -43,6 +43,13 @@ result<buffer_table::slot*> buffer_table::find(const any_ref& ref, dtype type) n
     return &s;
 }
 
+std::optional<buffer_facts> buffer_table::facts(const any_ref& ref) const noexcept
+{
+    if (ref.slot >= slots_.size())
+        return std::nullopt;
+    return buffer_facts{slots_[ref.slot].size, slots_[ref.slot].type};
+}
+
 std::optional<retired_buffer> buffer_table::retire(const any_ref& ref) noexcept
 {
     if (ref.device != identity_.device || ref.generation != identity_.generation || ref.slot >= slots_.size())

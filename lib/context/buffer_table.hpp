@@ -17,6 +17,12 @@ struct retired_buffer {
     access_log log;
 };
 
+/// What a context knows of the buffer behind a ref.
+struct buffer_facts {
+    std::uint64_t size = 0;
+    dtype type = dtype::u8;
+};
+
 /// The buffers of one context. A slot is reused with another version, so an old ref never finds the
 /// memory of a new buffer.
 class COACCEL_DECL buffer_table {
@@ -40,6 +46,11 @@ public:
 
     /// The slot behind a ref, or why the ref may not be used as `type`.
     result<slot*> find(const any_ref& ref, dtype type) noexcept;
+
+    /// For the message about a ref that `find` refused; nothing for a slot that was never used.
+    std::optional<buffer_facts> facts(const any_ref& ref) const noexcept;
+
+    context_identity identity() const noexcept { return identity_; }
 
     /// Takes the buffer out of the table; nothing when the ref does not name a live one.
     std::optional<retired_buffer> retire(const any_ref& ref) noexcept;

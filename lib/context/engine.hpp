@@ -154,7 +154,7 @@ private:
         for (std::size_t i = 0; i < r.ops.size(); ++i) {
             auto bound = bind(r, i, waits);
             if (!bound)
-                return events_.finished(r, bound.error());
+                return events_.finished(r, placed(r, i, bound.error()));
             if (bound.value() == progress::pending) {
                 hungry_.push_back(&r);
                 return;
@@ -176,18 +176,21 @@ private:
         if (is_allocation(o))
             return allocate(o);
         if (!backend_->supports(*o.info))
-            return errc::unsupported_op;
+            return not_implemented(*o.info, B::name);
         const auto& fields = o.info->operands;
         for (std::size_t f = 0; f < fields.size(); ++f) {
             const any_ref& ref = operand_of(o, f);
-            BOOST_OUTCOME_TRY(auto* found, buffers_.find(ref, fields[f].type));
+            const auto looked_up = buffers_.find(ref, fields[f].type);
+            if (!looked_up)
+                return buffers_.refusal(o, f, looked_up.error());
+            auto* const found = looked_up.value();
             o.operands[f] = static_cast<char*>(found->memory) + ref.offset * size_of(ref.type);
             const auto where = elements_of(ref, found->size);
             found->log.collect(fields[f].mode, where, waits);
             uses_.push_back({ref.slot, fields[f].mode, where});
         }
-        if (!o.info->may_overlap && has_overlap(o))
-            return errc::overlap;
+        if (const auto two = o.info->may_overlap ? std::nullopt : find_overlap(o))
+            return overlap_error(o, two->first, two->second);
         return progress::passed;
     }
 
@@ -199,7 +202,7 @@ private:
         auto& made = *static_cast<allocation*>(o.reply);
         auto done = buffers_.allocate(o.template as<allocate_op>(), made);
         if (!done)
-            done = life_.failed(done.error());
+            done = allocation_error(o, life_.failed(done.error()));
         else if (done.value() == progress::passed)
             uses_.push_back({made.ref.slot, access::write, all_elements});
         return done;

@@ -1,5 +1,7 @@
 #include "context/lane_choice.hpp"
 
+#include <coaccel/detail/op_error.hpp>
+
 namespace coaccel::detail {
 
 std::size_t lane_choice::policy_lanes() const noexcept
@@ -12,14 +14,20 @@ std::size_t lane_choice::policy_lanes() const noexcept
     return 1;
 }
 
+error_code bad_priority(const exec_options& options) noexcept
+{
+    return not_enumerated("exec_options", "priority", static_cast<unsigned>(options.priority), "priority");
+}
+
 result<std::size_t> lane_choice::choose(library lib, const exec_options& options) noexcept
 {
     if (options.priority > priority::high)
-        return errc::invalid_argument;
+        return bad_priority(options);
     std::size_t lane = 0;
     if (options.lane != exec_options::any_lane) {
         if (options.lane < 0 || options.lane >= caller_lanes)
-            return errc::invalid_argument;
+            return op_error(errc::invalid_argument, "exec_options",
+                            {"lane is ", options.lane, ", must be below ", caller_lanes});
         lane = policy_lanes() + static_cast<std::size_t>(options.lane);
     } else if (policy_.how == lane_policy::kind::per_library) {
         lane = static_cast<std::size_t>(lib);

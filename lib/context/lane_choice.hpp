@@ -6,6 +6,9 @@
 
 namespace coaccel::detail {
 
+/// errc::invalid_argument for a priority that is none.
+COACCEL_DECL error_code bad_priority(const exec_options& options) noexcept;
+
 /// Turns a lane policy and the wishes of a request into the key of a lane.
 class COACCEL_DECL lane_choice {
 public:

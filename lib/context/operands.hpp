@@ -3,6 +3,9 @@
 
 #include "context/buffer_table.hpp"
 
+#include <optional>
+#include <utility>
+
 namespace coaccel::detail {
 
 /// The ref behind one operand of an op.
@@ -18,15 +21,15 @@ inline element_range elements_of(const any_ref& ref, std::uint64_t size) noexcep
     return part ? element_range{ref.offset, ref.offset + ref.size} : all_elements;
 }
 
-/// Whether something the op writes is also another of its operands.
-inline bool has_overlap(const bound_op& o) noexcept
+/// Two operands of the op with an element in common, of which it writes at least one.
+inline std::optional<std::pair<std::size_t, std::size_t>> find_overlap(const bound_op& o) noexcept
 {
     const auto& fields = o.info->operands;
     for (std::size_t a = 0; a < fields.size(); ++a)
         for (std::size_t b = a + 1; b < fields.size(); ++b)
             if ((writes(fields[a].mode) || writes(fields[b].mode)) && overlap(operand_of(o, a), operand_of(o, b)))
-                return true;
-    return false;
+                return std::pair(a, b);
+    return std::nullopt;
 }
 
 } // namespace coaccel::detail

@@ -124,7 +124,9 @@ struct errc_category final : boost::system::error_category {
     }
 };
 
-// A value is a running number and an errc; the messages are kept in a ring under the running number.
+// A value is a running number and an errc; the messages are kept in a ring under the running number. Refused ops have a
+// ring of their own: a caller that makes hundreds of mistakes does not push out a compiler's log or the reason why a
+// device failed.
 class noted_errors final : public boost::system::error_category {
 public:
     static errc errc_of(int value) noexcept { return static_cast<errc>(value & errc_mask); }
@@ -134,7 +136,7 @@ public:
     std::string message(int value) const override
     {
         const std::scoped_lock lock(mutex_);
-        const entry& e = entries_[place(value)];
+        const entry& e = ring_of(errc_of(value)).entries[place(value)];
         return e.value == value ? e.message : text(errc_of(value));
     }
 
@@ -146,13 +148,14 @@ public:
     error_code note(errc what, std::string message) const
     {
         const std::scoped_lock lock(mutex_);
+        ring& r = ring_of(what);
         // One that is about to be written over is noted anew.
-        for (const entry& e : entries_)
-            if (e.value != 0 && errc_of(e.value) == what && e.message == message && is_recent(e.value))
+        for (const entry& e : r.entries)
+            if (e.value != 0 && errc_of(e.value) == what && e.message == message && r.is_recent(e.value))
                 return {e.value, *this};
-        last_ = last_ % max_number + 1;
-        const int value = last_ << errc_bits | static_cast<int>(what);
-        entries_[place(value)] = {value, std::move(message)};
+        r.last = r.last % max_number + 1;
+        const int value = r.last << errc_bits | static_cast<int>(what);
+        r.entries[place(value)] = {value, std::move(message)};
         return {value, *this};
     }
 
@@ -166,19 +169,30 @@ private:
         std::string message;
     };
 
-    /// Whether half of those that are kept, or more, have to come before it is forgotten.
-    bool is_recent(int value) const noexcept
+    struct ring {
+        int last = 0;
+        std::array<entry, 256> entries;
+
+        /// Whether half of those that are kept, or more, have to come before it is forgotten.
+        bool is_recent(int value) const noexcept
+        {
+            const int number = value >> errc_bits;
+            const int age = last - number + (last < number ? max_number : 0);
+            return age < 128;
+        }
+    };
+
+    ring& ring_of(errc what) const noexcept
     {
-        const int number = value >> errc_bits;
-        const int age = last_ - number + (last_ < number ? max_number : 0);
-        return age < 128;
+        const bool refused = class_of(what) == fault::caller && what != errc::compile_failed;
+        return refused || what == errc::stale_ref || what == errc::out_of_memory ? of_ops_ : others_;
     }
 
     static std::size_t place(int value) noexcept { return static_cast<std::size_t>(value >> errc_bits) % 256; }
 
     mutable std::mutex mutex_;
-    mutable int last_ = 0;
-    mutable std::array<entry, 256> entries_;
+    mutable ring of_ops_;
+    mutable ring others_;
 };
 
 const noted_errors& noted_category() noexcept

@@ -1,6 +1,8 @@
 #include "device/compiler.hpp"
 #include "device/core_nodes.hpp"
 
+#include <coaccel/detail/op_error.hpp>
+
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -40,9 +42,9 @@ void device_core::serve_pinned()
         auto& call = static_cast<pinned_call&>(*pinning_.front());
         error_code ec;
         if (!call.wanted)
-            ec = errc::size_overflow;
+            ec = op_error(errc::size_overflow, "memory.pinned", {"the number of bytes overflows 64 bits"});
         else if (*call.wanted == 0)
-            ec = errc::invalid_argument;
+            ec = is_zero("memory.pinned", "count");
         if (!ec) {
             call.owner = context_->pinned();
             auto memory = call.owner->try_allocate(*call.wanted);

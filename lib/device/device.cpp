@@ -1,5 +1,6 @@
 #include "device/core_nodes.hpp"
 
+#include <coaccel/detail/op_error.hpp>
 #include <coaccel/device/device.hpp>
 
 #include <boost/asio/system_executor.hpp>
@@ -17,7 +18,7 @@ void submit(const core_ptr& core, request& r)
 {
     if (core)
         return core->submit(r);
-    r.ec = errc::invalid_argument;
+    r.ec = op_error(errc::invalid_argument, "device", {"it is empty: default-constructed or moved from"});
     r.post();
 }
 

@@ -66,7 +66,10 @@ result<kernel> make_host_kernel(const compile_options& options, std::string why)
     if (options.name().empty())
         return note_error(errc::invalid_argument, "a kernel needs a name");
     if (!options.host())
-        return note_error(errc::unsupported_op, options.name() + " has no host function: " + why);
+        return note_error(errc::unsupported_op, "the kernel " + options.name() +
+                                                    " has no host function (compile_options::host), and cannot be "
+                                                    "compiled for a GPU: " +
+                                                    why);
     return make_kernel(options, {{}, {}, std::move(why)});
 }
 

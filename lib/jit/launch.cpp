@@ -1,5 +1,6 @@
 #include "jit/registry.hpp"
 
+#include <coaccel/detail/op_error.hpp>
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/jit_occupancy.hpp>
 
@@ -29,7 +30,7 @@ std::string hint(parameter_type parameter, parameter_type argument)
 
 error_code mismatch(const image& i, std::string text)
 {
-    return note_error(errc::argument_mismatch, i.name + ": " + std::move(text));
+    return note_error(errc::argument_mismatch, "jit.launch: " + i.name + ": " + std::move(text));
 }
 
 error_code check_arguments(const image& i, const launch_head& head)
@@ -47,7 +48,20 @@ error_code check_arguments(const image& i, const launch_head& head)
     return {};
 }
 
+error_code empty(const image& i, std::string_view field, const dim3& d)
+{
+    return detail::op_error(errc::invalid_launch, "jit.launch",
+                            {std::string_view(i.name), ": the ", field, " is ", d.x, " x ", d.y, " x ", d.z});
+}
+
 } // namespace
+
+error_code no_kernel(std::string_view op) noexcept
+{
+    return detail::op_error(errc::invalid_argument, op,
+                            {"the kernel was never compiled, or no copy of it is left; keep one until the op is "
+                             "given to the device"});
+}
 
 launch_head make_head(const kernel& k, const launch_shape& shape, std::size_t count) noexcept
 {
@@ -58,18 +72,17 @@ error_code check_launch(const launch_head& head)
 {
     const auto i = find_image(head.kernel);
     if (!i || head.host != i->host)
-        return note_error(errc::invalid_argument, "jit.launch of a kernel that is none, or gone");
+        return no_kernel("jit.launch");
     if (is_empty(head.shape.grid))
-        return note_error(errc::invalid_launch, i->name + ": the grid is empty");
+        return empty(*i, "grid", head.shape.grid);
     if (is_empty(head.shape.block))
-        return note_error(errc::invalid_launch, i->name + ": the block is empty");
+        return empty(*i, "block", head.shape.block);
     return i->parameters.known ? check_arguments(*i, head) : error_code{};
 }
 
 error_code occupancy_op::check() const
 {
-    return find_image(kernel) ? error_code{}
-                              : note_error(errc::invalid_argument, "jit.occupancy of a kernel that is none, or gone");
+    return find_image(kernel) ? error_code{} : no_kernel(name);
 }
 
 } // namespace coaccel::jit

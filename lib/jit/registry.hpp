@@ -5,6 +5,9 @@
 
 namespace coaccel::jit {
 
+/// errc::invalid_argument for an op whose kernel was never compiled, or of which no copy is left.
+COACCEL_DECL error_code no_kernel(std::string_view op) noexcept;
+
 // Ops are plain data, so they name kernels and host functions by number. These are the numbers of the process.
 
 /// Gives the image its id, by which it is found for as long as it lives.

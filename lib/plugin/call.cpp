@@ -54,12 +54,13 @@ std::string text_of(form f, int code, std::size_t size)
 
 error_code mismatch(const function& f, const std::string& why)
 {
-    return note_error(errc::argument_mismatch, std::string(f.name) + ": " + why);
+    return note_error(errc::argument_mismatch, "plugin.call: " + std::string(f.name) + ": " + why);
 }
 
 error_code unknown(const call_head& head)
 {
-    return note_error(errc::function_missing, std::string("no plug-in has a function named ") + head.function);
+    return note_error(errc::function_missing,
+                      std::string("plugin.call: no plug-in has a function named ") + head.function);
 }
 
 error_code check_arguments(const function& f, const call_head& head)
@@ -92,9 +93,9 @@ call_head make_head(std::string_view function, std::size_t count) noexcept
 error_code check_call(const call_head& head)
 {
     if (head.function[0] == 0)
-        return note_error(errc::invalid_argument, "plugin.call without the name of a function");
+        return note_error(errc::invalid_argument, "plugin.call: the name of the function is empty");
     if (std::ranges::find(head.function, '\0') == std::end(head.function))
-        return note_error(errc::invalid_argument, "plugin.call with a name of more than " +
+        return note_error(errc::invalid_argument, "plugin.call: the name of the function has more than " +
                                                       std::to_string(call_head::room - 1) + " characters");
     const function* f = find(head.function);
     return f ? check_arguments(*f, head) : unknown(head);
@@ -117,7 +118,7 @@ error_code run(const bound_op& o, const native_stream& where) noexcept
     }
     char why[256]{};
     if (f->call(f->target, {where.backend.data(), where.handle}, arguments.data(), why, sizeof(why) - 1) != 0)
-        return note_error(errc::user_exception, std::string(f->name) + ": " + why);
+        return note_error(errc::user_exception, "plugin.call: " + std::string(f->name) + ": " + why);
     return {};
 }
 

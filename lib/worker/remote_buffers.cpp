@@ -1,7 +1,5 @@
 #include "worker/remote_buffers.hpp"
 
-#include "context/buffer_table.hpp"
-
 namespace coaccel::worker {
 
 void remote_buffers::add(const any_ref& made)
@@ -29,6 +27,14 @@ error_code remote_buffers::check(const any_ref& ref, dtype type, detail::context
     if (ref.offset > e.size || ref.size > e.size - ref.offset)
         return errc::out_of_bounds;
     return {};
+}
+
+std::optional<detail::buffer_facts> remote_buffers::facts(const any_ref& ref) const noexcept
+{
+    const auto found = entries_.find(ref.slot);
+    if (found == entries_.end())
+        return std::nullopt;
+    return detail::buffer_facts{found->second.size, found->second.type};
 }
 
 } // namespace coaccel::worker

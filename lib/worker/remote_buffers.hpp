@@ -1,9 +1,11 @@
 #ifndef COACCEL_WORKER_REMOTE_BUFFERS_HPP
 #define COACCEL_WORKER_REMOTE_BUFFERS_HPP
 
-#include "context/context.hpp"
+#include "context/buffer_table.hpp"
 
 #include <boost/unordered/unordered_flat_map.hpp>
+
+#include <optional>
 
 namespace coaccel::worker {
 
@@ -17,6 +19,9 @@ public:
     /// What the worker would say to this ref. Errors: errc::invalid_argument, errc::wrong_device, errc::stale_ref,
     /// errc::released_ref, errc::wrong_dtype, errc::out_of_bounds.
     error_code check(const any_ref& ref, dtype type, detail::context_identity identity) const noexcept;
+
+    /// For the message about a ref that was refused.
+    std::optional<detail::buffer_facts> facts(const any_ref& ref) const noexcept;
 
 private:
     struct entry {

@@ -1,6 +1,8 @@
 #include "worker/remote_context.hpp"
 
 #include "context/buffer_table.hpp"
+#include "context/lane_choice.hpp"
+#include "context/op_problem.hpp"
 #include "context/operands.hpp"
 #include "jit/registry.hpp"
 #include "worker/fork_guard.hpp"
@@ -40,6 +42,28 @@ bool needs_host_function(const jit::launch_head& head, std::string_view backend)
         return false;
     const auto image = jit::find_image(head.kernel);
     return !image || image->code.empty() || backend == "host";
+}
+
+error_code launch_refusal(const jit::launch_head& head, std::string_view backend)
+{
+    const bool for_host = needs_host_function(head, backend);
+    if (!for_host && backend != "host")
+        return {};
+    const auto image = jit::find_image(head.kernel);
+    const std::string_view kernel = image ? std::string_view(image->name) : "";
+    if (for_host)
+        return detail::op_error(errc::not_isolatable, "jit.launch",
+                                {"the host function of the kernel ", kernel,
+                                 " is code of this process, and the device is in a worker process; put it into a "
+                                 "plug-in and use plugin::call, or use isolation::in_process"});
+    // The worker says what there is to say of one that is gone.
+    if (!image)
+        return {};
+    return detail::op_error(
+        errc::unsupported_op, "jit.launch",
+        {"the kernel ", kernel,
+         " is code for a GPU, and the device is a worker process on the CPU; put a function for the "
+         "CPU into a plug-in and use plugin::call, or use a GPU"});
 }
 
 /// Around the time a reply is due nobody looks for longer than the worker's options allow.
@@ -108,27 +132,44 @@ void remote_context::submit(request& r, clock::time_point now)
         start(r);
 }
 
-error_code remote_context::refusal(const request& r) const noexcept
+error_code remote_context::refusal(const request& r) const
 {
-    if (r.ops.size() > most_ops || r.options.priority > priority::high)
-        return errc::invalid_argument;
+    if (r.ops.size() > most_ops)
+        return note_error(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) +
+                                                      " ops; a worker takes at most " + std::to_string(most_ops));
+    if (r.options.priority > priority::high)
+        return detail::bad_priority(r.options);
     const bool allocates = std::ranges::any_of(r.ops, [](const bound_op& o) { return is_allocation(o); });
-    for (const bound_op& o : r.ops) {
-        if (o.info->id == detail::user_op_id)
-            return errc::not_isolatable;
-        if (is_allocation(o)) {
-            if (o.as<detail::allocate_op>().kind == memory_kind::managed)
-                return errc::not_isolatable;
-            continue;
-        }
-        if (o.info->id == jit::launch_op_id && needs_host_function(o.as<jit::launch_head>(), backend_name()))
-            return note_error(errc::not_isolatable, "a kernel that is a function of this process");
-        if (o.info->size > largest_op)
-            return errc::unsupported_op;
+    for (std::size_t i = 0; i < r.ops.size(); ++i) {
+        const bound_op& o = r.ops[i];
+        if (auto ec = refusal(o))
+            return detail::placed(r, i, ec);
         // One that allocates names what it makes, which is not there yet.
         if (auto ec = allocates ? error_code() : nonsense(o))
-            return ec;
+            return detail::placed(r, i, ec);
     }
+    return {};
+}
+
+error_code remote_context::refusal(const bound_op& o) const
+{
+    if (o.info->id == detail::user_op_id)
+        return detail::op_error(errc::not_isolatable, o.info->name,
+                                {"the function is code of this process, and the device is in a worker process; put it "
+                                 "into a plug-in and use plugin::call, or use isolation::in_process"});
+    if (is_allocation(o)) {
+        if (o.as<detail::allocate_op>().kind != memory_kind::managed)
+            return {};
+        return detail::op_error(errc::not_isolatable, o.info->name,
+                                {"managed memory is memory of this process too, which a worker process does not share; "
+                                 "use isolation::in_process"});
+    }
+    if (o.info->id == jit::launch_op_id)
+        if (auto ec = launch_refusal(o.as<jit::launch_head>(), backend_name()))
+            return ec;
+    if (o.info->size > largest_op)
+        return detail::op_error(errc::unsupported_op, o.info->name,
+                                {"it has ", o.info->size, " bytes, a worker takes at most ", largest_op});
     return {};
 }
 
@@ -140,7 +181,7 @@ error_code remote_context::nonsense(const bound_op& o) const noexcept
         if (is_dtype(ref.type) && ref.device != made_here)
             continue;
         const auto ec = detail::check_origin(ref, setup_.identity);
-        return ec ? ec : make_error_code(errc::wrong_dtype);
+        return detail::operand_error(o, i, ec ? errc_of(ec) : errc::wrong_dtype, setup_.identity, {});
     }
     return {};
 }
@@ -242,7 +283,10 @@ void remote_context::send(request& r, flight f, const transfer_view* v, std::uin
     if (out_.record().size() <= link_->requests().max_record())
         return post(out_.record());
     delist(id);
-    events_.finished(r, note_error(errc::invalid_argument, "more ops at once than a worker can be told of"));
+    events_.finished(r, note_error(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) + " ops has " +
+                                                               std::to_string(out_.record().size()) +
+                                                               " bytes; a worker takes at most " +
+                                                               std::to_string(link_->requests().max_record())));
 }
 
 void remote_context::release(const any_ref& buffer) noexcept

@@ -107,7 +107,8 @@ private:
         any_ref released;
     };
 
-    error_code refusal(const detail::request& r) const noexcept;
+    error_code refusal(const detail::request& r) const;
+    error_code refusal(const bound_op& o) const;
     error_code nonsense(const bound_op& o) const noexcept;
     bool blocked(std::uint32_t slot) const noexcept;
     bool must_wait(const detail::request& r) const noexcept;

@@ -1,3 +1,4 @@
+#include "context/op_problem.hpp"
 #include "jit/registry.hpp"
 #include "worker/remote_context.hpp"
 
@@ -37,8 +38,10 @@ void remote_context::start_copy(request& r, const transfer_view& v)
     if (!sound && !allocates)
         return events_.finished(r, r.ops.back().info->check(r.ops.back().op));
     if (!allocates)
+        // A transfer has one operand.
         if (auto ec = buffers_.check(v.ref, v.type, setup_.identity))
-            return events_.finished(r, ec);
+            return events_.finished(
+                r, detail::operand_error(r.ops.back(), 0, errc_of(ec), setup_.identity, buffers_.facts(v.ref)));
     if (v.host)
         if (const auto offset = setup_.memory->offset_of(v.host, v.bytes())) {
             const bool into = v.way == direction::to_host;

@@ -2,6 +2,7 @@
 
 #include "context/operands.hpp"
 #include "jit/image.hpp"
+#include "jit/registry.hpp"
 #include "worker/host_transfer.hpp"
 
 #include <coaccel/ops/jit_launch.hpp>
@@ -81,6 +82,16 @@ bool is_packed(const void* op, const op_frame& frame) noexcept
     return true;
 }
 
+/// Names do not cross the border; these are the parent's.
+template <class Head>
+void name_operands(const void* op, std::vector<op_field>& operands) noexcept
+{
+    const auto& head = *static_cast<const Head*>(op);
+    for (std::uint32_t i = 0; i < head.count; ++i)
+        if (const auto operand = head.arguments()[i].operand; operand != jit::launch_argument::no_operand)
+            operands[operand].name = detail::argument_names[i];
+}
+
 } // namespace
 
 error_code remote_request::load(const submit_frame& frame, const detail::context& context, const image_shelf& images,
@@ -112,7 +123,9 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
     case op_kind::plain: {
         b.info = context.describe(frame.id);
         if (!b.info)
-            return errc::unsupported_op;
+            return note_error(errc::unsupported_op, std::string("the ") + std::string(context.backend_name()) +
+                                                        " backend of the worker does not implement op " +
+                                                        std::to_string(i + 1) + " of the request");
         if (frame.data.size() != b.info->size || frame.reply_size != b.info->reply_size)
             return errc::worker_corrupted;
         c.op.resize(units(frame.data.size()));
@@ -127,7 +140,7 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
             auto& asked = *reinterpret_cast<jit::occupancy_op*>(c.op.data());
             const auto image = images.find(asked.kernel);
             if (!image)
-                return errc::invalid_argument;
+                return jit::no_kernel("jit.occupancy");
             asked.kernel = image->id;
             c.kept = image;
         }
@@ -188,6 +201,7 @@ error_code remote_request::load_launch(const op_frame& frame, cell& c, const ima
     if (frame.id == plugin::call_op_id) {
         if (!is_packed<plugin::call_head>(c.op.data(), frame))
             return errc::worker_corrupted;
+        name_operands<plugin::call_head>(c.op.data(), c.own.operands);
         c.own.name = "plugin.call";
         c.own.lib = library::user;
         c.own.check = [](const void* op) { return plugin::check_call(*static_cast<const plugin::call_head*>(op)); };
@@ -195,10 +209,11 @@ error_code remote_request::load_launch(const op_frame& frame, cell& c, const ima
     }
     if (frame.id != jit::launch_op_id || !is_packed<jit::launch_head>(c.op.data(), frame))
         return errc::worker_corrupted;
+    name_operands<jit::launch_head>(c.op.data(), c.own.operands);
     auto& head = *reinterpret_cast<jit::launch_head*>(c.op.data());
     const auto image = images.find(head.kernel);
     if (!image)
-        return errc::invalid_argument;
+        return jit::no_kernel("jit.launch");
     head.kernel = image->id;
     head.host = 0;
     c.kept = image;

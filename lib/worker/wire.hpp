@@ -59,6 +59,9 @@ struct control_block {
 
     worker_setup setup{};
 
+    /// Set by the worker as soon as it has this memory; a program that is not coaccel-worker never does.
+    std::atomic<std::uint32_t> attached{0};
+
     ring_control requests;
     ring_control replies;
     alignas(64) std::atomic<std::uint64_t> beats;

@@ -171,6 +171,7 @@ error_code worker_link::read_greeting(std::span<const std::byte> record)
     verb what{};
     error_code ec;
     if (in.get(what, verb::ready, verb::refused)) {
+        answered_.store(true, std::memory_order_relaxed);
         if (what == verb::ready && in.get_text(backend_) && get_hardware(in, hardware_) && in.at_end()) {
             hardware_.process = child_.pid();
             backend_ = printable(backend_);
@@ -297,11 +298,43 @@ std::optional<int> worker_link::last_word() const noexcept
     return status;
 }
 
+void worker_link::remember(std::string_view line) noexcept
+try {
+    const std::scoped_lock lock(mutex_);
+    if (first_words_.empty() && control().attached.load(std::memory_order_relaxed) == 0)
+        first_words_ = printable(line);
+} catch (const std::bad_alloc&) {
+    // The message does without it.
+}
+
+/// Under the mutex. For a program that ended, or has not answered in time, without having attached to the shared
+/// memory.
+std::string worker_link::not_a_worker() const
+{
+    // What a shell and the dynamic loader end with when they cannot start a program.
+    const bool unable = verdict_ == errc::worker_exited && (end_.text.ends_with(" 126") || end_.text.ends_with(" 127"));
+    std::string text = plan_.program + (unable ? " cannot be run: it " : " is not a coaccel worker: it ");
+    if (verdict_ == errc::worker_exited)
+        text += end_.text;
+    else
+        text += "did not answer within " +
+                std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(plan_.start_timeout).count()) +
+                " ms";
+    if (!first_words_.empty())
+        text += " and printed \"" + first_words_ + "\"";
+    return text;
+}
+
 error_code worker_link::reason() const
 {
     const std::scoped_lock lock(mutex_);
     std::string text = "worker " + std::to_string(child_.pid());
-    if (verdict_ == errc::worker_mismatch)
+    const bool attached =
+        control().attached.load(std::memory_order_relaxed) != 0 || answered_.load(std::memory_order_relaxed);
+    const bool by_itself = verdict_ == errc::worker_exited && has_ended() && !ended_here_;
+    if (!attached && (by_itself || verdict_ == errc::worker_late))
+        text += ": " + not_a_worker();
+    else if (verdict_ == errc::worker_mismatch)
         text += ": " + plan_.program + " is of another version or build";
     else if (has_ended() && (!ended_here_ || end_.what == errc::context_lost))
         text += ' ' + end_.text;
@@ -320,6 +353,7 @@ void worker_link::listen(notification n) noexcept
 
 void worker_link::said(std::string_view line) noexcept
 {
+    remember(line);
     const auto now = clock::now();
     log_dropped(lines_.report(now));
     if (lines_.take(now))

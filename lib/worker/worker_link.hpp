@@ -101,6 +101,8 @@ private:
     void log_dropped(std::uint64_t lines) const noexcept;
     void leave_behind() noexcept;
     error_code read_greeting(std::span<const std::byte> record);
+    void remember(std::string_view line) noexcept;
+    std::string not_a_worker() const;
 
     const link_plan plan_;
     shared_area control_area_;
@@ -117,9 +119,12 @@ private:
 
     std::atomic<bool> doomed_{false};
     std::atomic<bool> ended_{false};
+    std::atomic<bool> answered_{false};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     errc verdict_{};
+    /// The first line of its standard error, until it has attached.
+    std::string first_words_;
     ward::clock::time_point doomed_at_{};
     // Whether it was ended by end().
     bool ended_here_ = false;

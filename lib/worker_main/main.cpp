@@ -107,6 +107,7 @@ int serve(const char* plugin)
                    stderr);
         return exit_mismatch;
     }
+    control.attached.store(1, std::memory_order_relaxed);
     worker_setup setup;
     std::memcpy(&setup, &control.setup, sizeof(setup));
     // What kernels and plug-ins print goes to the log, line by line.

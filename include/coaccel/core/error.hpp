@@ -134,8 +134,8 @@ inline error_code make_error_code(errc e) noexcept
 }
 
 /// An error code with a message of its own, such as the name of a missing file or the log of a compiler.
-/// The messages of the last 256 are kept, or of at least 128 where one came again; an older one falls back to that of
-/// its errc.
+/// The messages of the last 256 refused requests are kept, and of the last 256 other errors, or of at least 128 where
+/// one came again; an older one falls back to the message of its errc.
 COACCEL_DECL error_code note_error(errc what, std::string message);
 
 /// The errc behind a code of coaccel's, noted or plain; zero for any other code.

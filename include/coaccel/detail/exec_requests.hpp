@@ -145,6 +145,10 @@ private:
     std::array<bound_op, sizeof...(Ops)> bound_;
 };
 
+/// How messages name the operands of async_submit.
+inline constexpr std::array<std::string_view, max_operands> operand_names{
+    "operand 1", "operand 2", "operand 3", "operand 4", "operand 5", "operand 6", "operand 7", "operand 8"};
+
 /// A function of the caller's.
 template <class Function, class... Operands>
 class submit_request : public request {
@@ -181,8 +185,9 @@ private:
             made.check = [](const void*) { return error_code{}; };
             std::size_t i = 0;
             ((made.operands.push_back(
-                 {"operand", static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i++), sizeof(any_ref),
-                  op_field::kind::operand, Operands::mode, dtype_v<typename Operands::value_type>})),
+                  {operand_names[i], static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i),
+                   sizeof(any_ref), op_field::kind::operand, Operands::mode, dtype_v<typename Operands::value_type>}),
+              ++i),
              ...);
             return made;
         }();

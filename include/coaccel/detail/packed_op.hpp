@@ -8,9 +8,16 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 namespace coaccel::detail {
+
+/// How messages name the arguments of an op that has no names for them.
+inline constexpr std::array<std::string_view, jit::max_arguments> argument_names{
+    "argument 1",  "argument 2",  "argument 3",  "argument 4",  "argument 5",  "argument 6",
+    "argument 7",  "argument 8",  "argument 9",  "argument 10", "argument 11", "argument 12",
+    "argument 13", "argument 14", "argument 15", "argument 16"};
 
 /// An op whose arguments the caller chooses: a head, then where and what each argument is, then the arguments. A
 /// backend runs it without knowing their types.
@@ -35,12 +42,10 @@ public:
 
     static void describe(op_info& info)
     {
-        static constexpr std::string_view names[] = {"a0", "a1", "a2",  "a3",  "a4",  "a5",  "a6",  "a7",
-                                                     "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15"};
         const auto arguments = describe_arguments();
         for (std::size_t i = 0; i < count; ++i) {
             const jit::launch_argument& a = arguments[i];
-            op_field field{names[i], a.offset, sizes[i], op_field::kind::value};
+            op_field field{argument_names[i], a.offset, sizes[i], op_field::kind::value};
             if (a.operand != jit::launch_argument::no_operand) {
                 field.what = op_field::kind::operand;
                 field.mode = modes[i];

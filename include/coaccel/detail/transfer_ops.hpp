@@ -31,20 +31,26 @@ struct allocate_op {
     error_code check() const noexcept
     {
         if (count == 0)
-            return errc::invalid_argument;
+            return is_zero(name, "count");
         // Half the address space: sums of two sizes must not overflow either.
         const auto n = bytes();
-        return n && *n >> 63 == 0 ? error_code{} : make_error_code(errc::size_overflow);
+        if (n && *n >> 63 == 0)
+            return {};
+        return op_error(errc::size_overflow, name,
+                        {"count is ", count, ", too many elements of ", size_of(type), " bytes"});
     }
 
     BOOST_DESCRIBE_CLASS(allocate_op, (), (count, type, kind), (), ())
 };
 
-inline error_code check_span(std::uint64_t ref_size, std::uint64_t span_size) noexcept
+inline error_code check_span(std::string_view op, std::string_view field, std::uint64_t ref_size,
+                             std::uint64_t span_size) noexcept
 {
     if (span_size == 0)
-        return errc::invalid_argument;
-    return ref_size == span_size ? error_code{} : make_error_code(errc::length_mismatch);
+        return is_empty(op, "the host range");
+    if (ref_size == span_size)
+        return {};
+    return op_error(errc::length_mismatch, op, {"the host range has ", span_size, " elements, ", field, " ", ref_size});
 }
 
 template <element T>
@@ -59,7 +65,7 @@ struct write_op {
     const T* src = nullptr;
     std::uint64_t count = 0;
 
-    error_code check() const noexcept { return check_span(dst.size(), count); }
+    error_code check() const noexcept { return check_span(name, "dst", dst.size(), count); }
 
     BOOST_DESCRIBE_CLASS(write_op, (), (dst, src, count), (), ())
 };
@@ -76,7 +82,7 @@ struct read_op {
     T* dst = nullptr;
     std::uint64_t count = 0;
 
-    error_code check() const noexcept { return check_span(src.size(), count); }
+    error_code check() const noexcept { return check_span(name, "src", src.size(), count); }
 
     BOOST_DESCRIBE_CLASS(read_op, (), (src, dst, count), (), ())
 };
@@ -99,7 +105,7 @@ struct collect_op {
     in<T> src{};
     collector sink;
 
-    error_code check() const noexcept { return check_span(src.size(), src.size()); }
+    error_code check() const noexcept { return src.size() != 0 ? error_code{} : is_empty(name, "src"); }
 
     BOOST_DESCRIBE_CLASS(collect_op, (), (src, sink), (), ())
 };

@@ -43,6 +43,24 @@ constexpr bool valid(math m) noexcept
     return m == math::standard || m == math::tf32;
 }
 
+namespace detail {
+
+using coaccel::detail::is_zero;
+using coaccel::detail::not_enumerated;
+using coaccel::detail::op_error;
+
+inline error_code check_value(std::string_view op, std::string_view field, transpose t) noexcept
+{
+    return valid(t) ? error_code{} : not_enumerated(op, field, static_cast<unsigned>(t), "blas::transpose");
+}
+
+inline error_code check_value(std::string_view op, std::string_view field, math m) noexcept
+{
+    return valid(m) ? error_code{} : not_enumerated(op, field, static_cast<unsigned>(m), "blas::math");
+}
+
+} // namespace detail
+
 } // namespace coaccel::blas
 
 #endif

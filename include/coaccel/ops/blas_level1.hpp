@@ -9,21 +9,44 @@
 namespace coaccel::blas {
 namespace detail {
 
-inline error_code check_vector(std::uint64_t n, std::int64_t inc, std::uint64_t available) noexcept
+/// How an op names a vector and its increment.
+struct vector_names {
+    std::string_view vector, inc;
+};
+
+inline constexpr vector_names x_names{"x", "incx"};
+inline constexpr vector_names y_names{"y", "incy"};
+
+/// A vector whose length is not zero.
+inline error_code check_vector(std::string_view op, const vector_names& names, std::uint64_t n, std::int64_t inc,
+                               std::uint64_t available) noexcept
 {
-    if (n == 0 || inc == 0)
-        return errc::invalid_argument;
-    return coaccel::detail::require(coaccel::detail::vector_extent(n, inc), available);
+    if (inc == 0)
+        return is_zero(op, names.inc);
+    return coaccel::detail::require(op, names.vector, coaccel::detail::vector_extent(n, inc), available);
 }
 
-inline error_code check_vectors(std::uint64_t n, const any_ref& x, std::int64_t incx, const any_ref& y,
-                                std::int64_t incy) noexcept
+inline error_code check_x(std::string_view op, std::uint64_t n, std::int64_t incx, std::uint64_t available) noexcept
 {
-    if (auto ec = check_vector(n, incx, x.size))
+    return n == 0 ? is_zero(op, "n") : check_vector(op, x_names, n, incx, available);
+}
+
+inline error_code check_x_and_y(std::string_view op, std::uint64_t n, std::int64_t incx, std::uint64_t x_available,
+                                std::int64_t incy, std::uint64_t y_available) noexcept
+{
+    if (auto ec = check_x(op, n, incx, x_available))
         return ec;
-    if (auto ec = check_vector(n, incy, y.size))
+    return check_vector(op, y_names, n, incy, y_available);
+}
+
+inline error_code check_apart(std::string_view op, std::uint64_t n, const any_ref& x, std::int64_t incx,
+                              const any_ref& y, std::int64_t incy) noexcept
+{
+    if (auto ec = check_x_and_y(op, n, incx, x.size, incy, y.size))
         return ec;
-    return coaccel::detail::vectors_touch(x, incx, y, incy, n) ? make_error_code(errc::overlap) : error_code{};
+    if (!coaccel::detail::vectors_touch(x, incx, y, incy, n))
+        return {};
+    return op_error(errc::overlap, op, {"x and y have an element in common"});
 }
 
 } // namespace detail
@@ -44,7 +67,7 @@ struct axpy {
     std::int64_t incx = 1;
     std::int64_t incy = 1;
 
-    error_code check() const noexcept { return detail::check_vectors(n, x.raw, incx, y.raw, incy); }
+    error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
     BOOST_DESCRIBE_CLASS(axpy, (), (x, y, n, alpha, incx, incy), (), ())
 };
@@ -62,7 +85,7 @@ struct scal {
     T alpha = 1;
     std::int64_t incx = 1;
 
-    error_code check() const noexcept { return detail::check_vector(n, incx, x.size()); }
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     BOOST_DESCRIBE_CLASS(scal, (), (x, n, alpha, incx), (), ())
 };
@@ -82,7 +105,7 @@ struct copy {
     std::int64_t incx = 1;
     std::int64_t incy = 1;
 
-    error_code check() const noexcept { return detail::check_vectors(n, x.raw, incx, y.raw, incy); }
+    error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
     BOOST_DESCRIBE_CLASS(copy, (), (x, y, n, incx, incy), (), ())
 };
@@ -102,7 +125,7 @@ struct swap {
     std::int64_t incx = 1;
     std::int64_t incy = 1;
 
-    error_code check() const noexcept { return detail::check_vectors(n, x.raw, incx, y.raw, incy); }
+    error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
     BOOST_DESCRIBE_CLASS(swap, (), (x, y, n, incx, incy), (), ())
 };
@@ -121,12 +144,7 @@ struct dot {
     std::int64_t incx = 1;
     std::int64_t incy = 1;
 
-    error_code check() const noexcept
-    {
-        if (auto ec = detail::check_vector(n, incx, x.size()))
-            return ec;
-        return detail::check_vector(n, incy, y.size());
-    }
+    error_code check() const noexcept { return detail::check_x_and_y(name, n, incx, x.size(), incy, y.size()); }
 
     BOOST_DESCRIBE_CLASS(dot, (), (x, y, n, incx, incy), (), ())
 };
@@ -144,7 +162,7 @@ struct nrm2 {
     std::uint64_t n = 0;
     std::int64_t incx = 1;
 
-    error_code check() const noexcept { return detail::check_vector(n, incx, x.size()); }
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     BOOST_DESCRIBE_CLASS(nrm2, (), (x, n, incx), (), ())
 };
@@ -161,7 +179,7 @@ struct asum {
     std::uint64_t n = 0;
     std::int64_t incx = 1;
 
-    error_code check() const noexcept { return detail::check_vector(n, incx, x.size()); }
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     BOOST_DESCRIBE_CLASS(asum, (), (x, n, incx), (), ())
 };
@@ -178,7 +196,7 @@ struct iamax {
     std::uint64_t n = 0;
     std::int64_t incx = 1;
 
-    error_code check() const noexcept { return detail::check_vector(n, incx, x.size()); }
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     BOOST_DESCRIBE_CLASS(iamax, (), (x, n, incx), (), ())
 };

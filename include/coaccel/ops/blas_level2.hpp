@@ -12,14 +12,38 @@ constexpr std::uint64_t effective_ld(std::uint64_t ld, std::uint64_t rows) noexc
     return ld == 0 ? rows : ld;
 }
 
-inline error_code check_matrix(std::uint64_t rows, std::uint64_t cols, std::uint64_t ld,
-                               std::uint64_t available) noexcept
+/// How an op names a matrix and its leading dimension.
+struct matrix_names {
+    std::string_view matrix, ld;
+};
+
+inline constexpr matrix_names a_names{"a", "lda"};
+inline constexpr matrix_names b_names{"b", "ldb"};
+inline constexpr matrix_names c_names{"c", "ldc"};
+
+inline error_code check_ld(std::string_view op, const matrix_names& names, std::uint64_t rows,
+                           std::uint64_t ld) noexcept
 {
-    if (rows == 0 || cols == 0)
-        return errc::invalid_argument;
-    if (ld != 0 && ld < rows)
-        return errc::leading_dimension;
-    return coaccel::detail::require(coaccel::detail::matrix_extent(rows, cols, effective_ld(ld, rows)), available);
+    if (ld == 0 || ld >= rows)
+        return {};
+    return op_error(errc::leading_dimension, op, {names.ld, " is ", ld, ", ", names.matrix, " has ", rows, " rows"});
+}
+
+/// A matrix of which no side is zero.
+inline error_code check_matrix(std::string_view op, const matrix_names& names, std::uint64_t rows, std::uint64_t cols,
+                               std::uint64_t ld, std::uint64_t available) noexcept
+{
+    if (auto ec = check_ld(op, names, rows, ld))
+        return ec;
+    return coaccel::detail::require(op, names.matrix,
+                                    coaccel::detail::matrix_extent(rows, cols, effective_ld(ld, rows)), available);
+}
+
+inline error_code check_sides(std::string_view op, std::uint64_t m, std::uint64_t n) noexcept
+{
+    if (m == 0)
+        return is_zero(op, "m");
+    return n == 0 ? is_zero(op, "n") : error_code{};
 }
 
 } // namespace detail
@@ -49,13 +73,15 @@ struct gemv {
 
     error_code check() const noexcept
     {
-        if (!valid(trans))
-            return errc::invalid_argument;
-        if (auto ec = detail::check_matrix(m, n, lda, a.size()))
+        if (auto ec = detail::check_value(name, "trans", trans))
             return ec;
-        if (auto ec = detail::check_vector(x_size(), incx, x.size()))
+        if (auto ec = detail::check_sides(name, m, n))
             return ec;
-        return detail::check_vector(y_size(), incy, y.size());
+        if (auto ec = detail::check_matrix(name, detail::a_names, m, n, lda, a.size()))
+            return ec;
+        if (auto ec = detail::check_vector(name, detail::x_names, x_size(), incx, x.size()))
+            return ec;
+        return detail::check_vector(name, detail::y_names, y_size(), incy, y.size());
     }
 
     BOOST_DESCRIBE_CLASS(gemv, (), (a, x, y, m, n, alpha, beta, trans, lda, incx, incy), (), ())
@@ -81,11 +107,13 @@ struct ger {
 
     error_code check() const noexcept
     {
-        if (auto ec = detail::check_matrix(m, n, lda, a.size()))
+        if (auto ec = detail::check_sides(name, m, n))
             return ec;
-        if (auto ec = detail::check_vector(m, incx, x.size()))
+        if (auto ec = detail::check_matrix(name, detail::a_names, m, n, lda, a.size()))
             return ec;
-        return detail::check_vector(n, incy, y.size());
+        if (auto ec = detail::check_vector(name, detail::x_names, m, incx, x.size()))
+            return ec;
+        return detail::check_vector(name, detail::y_names, n, incy, y.size());
     }
 
     BOOST_DESCRIBE_CLASS(ger, (), (x, y, a, m, n, alpha, lda, incx, incy), (), ())

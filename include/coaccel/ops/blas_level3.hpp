@@ -15,23 +15,29 @@ struct gemm_shape {
     constexpr std::uint64_t b_rows() const noexcept { return trans_b == transpose::no ? k : n; }
     constexpr std::uint64_t b_cols() const noexcept { return trans_b == transpose::no ? n : k; }
 
-    error_code check() const noexcept
+    error_code check(std::string_view op) const noexcept
     {
-        if (m == 0 || n == 0 || k == 0 || !valid(trans_a) || !valid(trans_b))
-            return errc::invalid_argument;
+        if (auto ec = check_sides(op, m, n))
+            return ec;
+        if (k == 0)
+            return is_zero(op, "k");
+        if (auto ec = check_value(op, "trans_a", trans_a))
+            return ec;
+        if (auto ec = check_value(op, "trans_b", trans_b))
+            return ec;
         using coaccel::detail::times;
-        return times(times(m, n), k) ? error_code{} : make_error_code(errc::size_overflow);
+        if (times(times(m, n), k))
+            return {};
+        return op_error(errc::size_overflow, op, {"m * n * k overflows 64 bits: m is ", m, ", n is ", n, ", k is ", k});
     }
 };
 
 /// The elements `batch` matrices reach over when each starts `stride` after the one before.
-inline error_code check_batch(coaccel::detail::extent one, std::uint64_t stride, std::uint64_t batch,
-                              std::uint64_t available) noexcept
+inline error_code check_batch(std::string_view op, std::string_view field, coaccel::detail::extent one,
+                              std::uint64_t stride, std::uint64_t batch, std::uint64_t available) noexcept
 {
-    if (batch == 0)
-        return errc::invalid_argument;
     using namespace coaccel::detail;
-    return require(plus(times(batch - 1, stride), one), available);
+    return require(op, field, plus(times(batch - 1, stride), one), available);
 }
 
 } // namespace detail
@@ -67,15 +73,15 @@ struct gemm {
     error_code check() const noexcept
     {
         const auto s = shape();
-        if (auto ec = s.check())
+        if (auto ec = s.check(name))
             return ec;
-        if (!valid(math))
-            return errc::invalid_argument;
-        if (auto ec = detail::check_matrix(s.a_rows(), s.a_cols(), lda, a.size()))
+        if (auto ec = detail::check_value(name, "math", math))
             return ec;
-        if (auto ec = detail::check_matrix(s.b_rows(), s.b_cols(), ldb, b.size()))
+        if (auto ec = detail::check_matrix(name, detail::a_names, s.a_rows(), s.a_cols(), lda, a.size()))
             return ec;
-        return detail::check_matrix(m, n, ldc, c.size());
+        if (auto ec = detail::check_matrix(name, detail::b_names, s.b_rows(), s.b_cols(), ldb, b.size()))
+            return ec;
+        return detail::check_matrix(name, detail::c_names, m, n, ldc, c.size());
     }
 
     BOOST_DESCRIBE_CLASS(gemm, (), (a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math), (), ())
@@ -117,22 +123,29 @@ struct gemm_strided_batched {
         using coaccel::detail::matrix_extent;
         using detail::effective_ld;
         const auto s = shape();
-        if (auto ec = s.check())
+        if (auto ec = s.check(name))
             return ec;
-        if (!valid(math))
-            return errc::invalid_argument;
-        if ((lda != 0 && lda < s.a_rows()) || (ldb != 0 && ldb < s.b_rows()) || (ldc != 0 && ldc < m))
-            return errc::leading_dimension;
+        if (auto ec = detail::check_value(name, "math", math))
+            return ec;
+        if (auto ec = detail::check_ld(name, detail::a_names, s.a_rows(), lda))
+            return ec;
+        if (auto ec = detail::check_ld(name, detail::b_names, s.b_rows(), ldb))
+            return ec;
+        if (auto ec = detail::check_ld(name, detail::c_names, m, ldc))
+            return ec;
+        if (batch == 0)
+            return detail::is_zero(name, "batch");
         const auto a_one = matrix_extent(s.a_rows(), s.a_cols(), effective_ld(lda, s.a_rows()));
         const auto b_one = matrix_extent(s.b_rows(), s.b_cols(), effective_ld(ldb, s.b_rows()));
         const auto c_one = matrix_extent(m, n, effective_ld(ldc, m));
-        if (auto ec = detail::check_batch(a_one, stride_a, batch, a.size()))
+        if (auto ec = detail::check_batch(name, "a", a_one, stride_a, batch, a.size()))
             return ec;
-        if (auto ec = detail::check_batch(b_one, stride_b, batch, b.size()))
+        if (auto ec = detail::check_batch(name, "b", b_one, stride_b, batch, b.size()))
             return ec;
         if (batch > 1 && c_one && stride_c < *c_one)
-            return errc::leading_dimension;
-        return detail::check_batch(c_one, stride_c, batch, c.size());
+            return detail::op_error(errc::leading_dimension, name,
+                                    {"stride_c is ", stride_c, ", one matrix of c has ", *c_one, " elements"});
+        return detail::check_batch(name, "c", c_one, stride_c, batch, c.size());
     }
 
     BOOST_DESCRIBE_CLASS(gemm_strided_batched, (),

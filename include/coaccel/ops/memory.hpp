@@ -2,6 +2,7 @@
 #define COACCEL_OPS_MEMORY_HPP
 
 #include <coaccel/core/op.hpp>
+#include <coaccel/detail/op_error.hpp>
 
 namespace coaccel::memory {
 
@@ -16,10 +17,7 @@ struct fill {
     out<T> dst;
     T value{};
 
-    error_code check() const noexcept
-    {
-        return dst.size() != 0 ? error_code{} : make_error_code(errc::invalid_argument);
-    }
+    error_code check() const noexcept { return dst.size() != 0 ? error_code{} : detail::is_empty(name, "dst"); }
 
     BOOST_DESCRIBE_CLASS(fill, (), (dst, value), (), ())
 };
@@ -38,8 +36,10 @@ struct copy {
     error_code check() const noexcept
     {
         if (src.size() == 0)
-            return errc::invalid_argument;
-        return src.size() == dst.size() ? error_code{} : make_error_code(errc::length_mismatch);
+            return detail::is_empty(name, "src");
+        if (src.size() == dst.size())
+            return {};
+        return detail::op_error(errc::length_mismatch, name, {"dst has ", dst.size(), " elements, src ", src.size()});
     }
 
     BOOST_DESCRIBE_CLASS(copy, (), (src, dst), (), ())
@@ -61,7 +61,11 @@ struct prefetch {
 
     error_code check() const noexcept
     {
-        return target.size() != 0 && to <= place::host ? error_code{} : make_error_code(errc::invalid_argument);
+        if (target.size() == 0)
+            return detail::is_empty(name, "target");
+        if (to <= place::host)
+            return {};
+        return detail::not_enumerated(name, "to", static_cast<unsigned>(to), "memory::place");
     }
 
     BOOST_DESCRIBE_CLASS(prefetch, (), (target, to), (), ())
@@ -94,8 +98,11 @@ struct advise {
 
     error_code check() const noexcept
     {
-        return target.size() != 0 && what <= advice::accessed_by_host ? error_code{}
-                                                                      : make_error_code(errc::invalid_argument);
+        if (target.size() == 0)
+            return detail::is_empty(name, "target");
+        if (what <= advice::accessed_by_host)
+            return {};
+        return detail::not_enumerated(name, "what", static_cast<unsigned>(what), "memory::advice");
     }
 
     BOOST_DESCRIBE_CLASS(advise, (), (target, what), (), ())

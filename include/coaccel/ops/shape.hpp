@@ -3,6 +3,7 @@
 
 #include <coaccel/core/error.hpp>
 #include <coaccel/core/operand.hpp>
+#include <coaccel/detail/op_error.hpp>
 
 #include <cstdint>
 #include <numeric>
@@ -51,11 +52,14 @@ constexpr extent vector_extent(std::uint64_t n, std::int64_t inc) noexcept
     return plus(times(n - 1, step_of(inc)), 1);
 }
 
-inline error_code require(extent needed, std::uint64_t available) noexcept
+/// Whether the operand `field` of `op` has the elements that its shape needs.
+inline error_code require(std::string_view op, std::string_view field, extent needed, std::uint64_t available) noexcept
 {
     if (!needed)
-        return errc::size_overflow;
-    return *needed <= available ? error_code{} : make_error_code(errc::out_of_bounds);
+        return op_error(errc::size_overflow, op, {"the number of elements that ", field, " needs overflows 64 bits"});
+    if (*needed <= available)
+        return {};
+    return op_error(errc::out_of_bounds, op, {field, " has ", available, " elements, needs ", *needed});
 }
 
 /// Whether two strided vectors touch a common element. Rows of one matrix interleave without

@@ -1,6 +1,7 @@
 #include "host/op_table.hpp"
 #include "jit/registry.hpp"
 
+#include <coaccel/detail/op_error.hpp>
 #include <coaccel/ops/jit_launch.hpp>
 #include <coaccel/ops/jit_occupancy.hpp>
 
@@ -11,13 +12,22 @@
 namespace coaccel::host {
 namespace {
 
+error_code no_host_function(const jit::launch_head& head) noexcept
+{
+    const auto image = jit::find_image(head.kernel);
+    return detail::op_error(errc::unsupported_op, "jit.launch",
+                            {"the kernel ", image ? std::string_view(image->name) : "",
+                             " has no host function, and this device is the CPU; give it one with "
+                             "compile_options::host, or use a GPU"});
+}
+
 error_code launch(bound_op& o) noexcept
 {
     const auto& head = o.as<jit::launch_head>();
     // Not through the kernel, which may be gone by now.
     const auto host = jit::find_host_function(head.host);
     if (!host)
-        return errc::unsupported_op;
+        return no_host_function(head);
     std::array<void*, jit::max_arguments> arguments{};
     auto* base = const_cast<char*>(static_cast<const char*>(o.op));
     for (std::uint32_t i = 0; i < head.count; ++i) {

@@ -174,6 +174,17 @@ TEST_CASE("an error that was noted long ago keeps its errc and loses its message
     CHECK(is_caller_error(old));
 }
 
+TEST_CASE("hundreds of refused requests do not push out a compiler's log or why a worker ended")
+{
+    const error_code log = note_error(errc::compile_failed, "the log");
+    const error_code killed = note_error(errc::worker_killed, "worker 1 was ended by signal 9");
+    for (const errc what : {errc::invalid_argument, errc::stale_ref, errc::out_of_memory})
+        for (int i = 0; i < 300; ++i)
+            (void)note_error(what, "refused " + std::to_string(i));
+    CHECK(log.message() == "the log");
+    CHECK(killed.message() == "worker 1 was ended by signal 9");
+}
+
 TEST_CASE("an error that is noted again keeps its message as long as a new one")
 {
     (void)note_error(errc::compile_failed, "again");

@@ -372,7 +372,10 @@ TEST_CASE("a program that is no worker is found out")
     auto o = isolated_options();
     o.restart.max_restarts = 1;
     o.worker.program = "/bin/true";
-    CHECK(await(io, device::async_create(io.get_executor(), o)).error() == errc::worker_exited);
+    const auto ended = await(io, device::async_create(io.get_executor(), o)).error();
+    CHECK(ended == errc::worker_exited);
+    CHECK_MESSAGE(ended.message().ends_with("/bin/true is not a coaccel worker: it ended with status 0"),
+                  ended.message());
     o.worker.start_timeout = 200ms;
     o.worker.program = "/usr/bin/yes";
     const auto ec = await(io, device::async_create(io.get_executor(), o)).error();

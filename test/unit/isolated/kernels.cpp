@@ -61,7 +61,11 @@ TEST_CASE("on the CPU a worker cannot run the host function of a kernel, which i
     test::isolated_fixture f;
     for (const std::string code : {"", "code"}) {
         CAPTURE(code);
-        CHECK(f.run(jit::launch(make_kernel(code), {})) == errc::not_isolatable);
+        const auto ec = f.run(jit::launch(make_kernel(code), {}));
+        CHECK(ec == errc::not_isolatable);
+        CHECK(ec.message() ==
+              "jit.launch: the host function of the kernel f is code of this process, and the device is in a worker "
+              "process; put it into a plug-in and use plugin::call, or use isolation::in_process");
     }
 }
 

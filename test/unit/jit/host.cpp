@@ -76,7 +76,10 @@ TEST_CASE("what the host function throws is the op's status")
 TEST_CASE("a kernel without a host function is not supported")
 {
     const auto k = test::make_kernel(jit::compile_options("f"), "f");
-    CHECK(run(jit::launch(k, {}), {}) == errc::unsupported_op);
+    const auto ec = run(jit::launch(k, {}), {});
+    CHECK(ec == errc::unsupported_op);
+    CHECK(ec.message() == "jit.launch: the kernel f has no host function, and this device is the CPU; give it one with "
+                          "compile_options::host, or use a GPU");
 }
 
 TEST_CASE("an op that has been started outlives its kernel")

@@ -149,6 +149,8 @@ TEST_CASE("an empty grid or block is refused")
         CHECK(jit::launch(k, {.block = d}).check() == errc::invalid_launch);
     }
     CHECK_FALSE(jit::launch(k, one).check());
+    CHECK(jit::launch(k, {.grid = {0, 1, 1}}).check().message() == "jit.launch: f: the grid is 0 x 1 x 1");
+    CHECK(jit::launch(k, {.block = {32, 0, 1}}).check().message() == "jit.launch: f: the block is 32 x 0 x 1");
 }
 
 TEST_CASE("a kernel that is none, or gone, cannot be launched")
@@ -166,7 +168,10 @@ TEST_CASE("a kernel that is none, or gone, cannot be launched")
     CHECK(jit::find_image(id) != nullptr);
     copy = {};
     CHECK(op.check() == errc::invalid_argument);
+    CHECK(op.check().message() == "jit.launch: the kernel was never compiled, or no copy of it is left; keep one until "
+                                  "the op is given to the device");
     CHECK(question.check() == errc::invalid_argument);
+    CHECK(question.check().message().starts_with("jit.occupancy: the kernel was never compiled"));
     CHECK(jit::find_image(id) == nullptr);
     CHECK(jit::launch_op<>().check() == errc::invalid_argument);
 }

@@ -145,6 +145,33 @@ TEST_CASE("a program that ends by itself has ended, with its status")
     CHECK(contains(ec, "status 3"));
 }
 
+TEST_CASE("a program that is not a worker is named as that, with what it did and printed")
+{
+    fixture f;
+    const auto tail = [](const error_code& ec) {
+        const std::string text = ec.message();
+        return text.substr(text.find(": ") + 2);
+    };
+    f.plan.program = "/bin/true";
+    CHECK(tail(f.start()->wait_until_ready()) == "/bin/true is not a coaccel worker: it ended with status 0");
+    {
+        const script s("echo 'usage: tool FILE' >&2; echo more >&2; exit 2");
+        f.plan.program = s.path();
+        CHECK(tail(f.start()->wait_until_ready()) ==
+              s.path() + " is not a coaccel worker: it ended with status 2 and printed \"usage: tool FILE\"");
+    }
+    {
+        const script s("echo 'cannot open shared object file' >&2; exit 127");
+        f.plan.program = s.path();
+        CHECK(tail(f.start()->wait_until_ready()) ==
+              s.path() + " cannot be run: it ended with status 127 and printed \"cannot open shared object file\"");
+    }
+    f.plan.start_timeout = 50ms;
+    const script s("exec sleep 1000");
+    f.plan.program = s.path();
+    CHECK(tail(f.start()->wait_until_ready()) == s.path() + " is not a coaccel worker: it did not answer within 50 ms");
+}
+
 TEST_CASE("a program that is ended by a signal was killed")
 {
     fixture f;
