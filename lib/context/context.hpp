@@ -102,6 +102,9 @@ public:
 
     virtual std::size_t live_buffers() const noexcept = 0;
     virtual memory_info memory() const noexcept = 0;
+
+    /// Only `used` and `high_water` of it, without a call of the driver.
+    virtual memory_info memory_use() const noexcept { return memory(); }
     virtual hardware_info hardware() const = 0;
     virtual std::shared_ptr<pinned_memory> pinned() const = 0;
 };

@@ -54,6 +54,14 @@ public:
         return backend_->memory();
     }
 
+    memory_info memory_use() const noexcept override
+    {
+        if constexpr (requires { backend_->memory_use(); })
+            return backend_->memory_use();
+        else
+            return memory();
+    }
+
     void submit(request& r, clock::time_point now) override
     {
         [[maybe_unused]] const auto here = backend_->enter();

@@ -81,6 +81,8 @@ public:
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
     error_code pin(std::span<std::byte> memory);
     memory_info memory() const noexcept;
+    /// Only `used` and `high_water` of it, without a call of the driver.
+    memory_info memory_use() const noexcept { return memory_.use(); }
 
     bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
     const op_info* describe(std::uint64_t id) const noexcept

@@ -336,6 +336,15 @@ void device_memory::fill(memory_info& info) const noexcept
     info.reserved = reserved_by_pool() + used_[managed] + cached_bytes_[managed];
 }
 
+memory_info device_memory::use() const noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    memory_info info;
+    info.used = used_[0] + used_[1];
+    info.high_water = high_water_;
+    return info;
+}
+
 void device_memory::destroy() noexcept
 {
     free_cached();

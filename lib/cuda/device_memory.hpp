@@ -50,6 +50,8 @@ public:
     void trim() noexcept;
 
     void fill(memory_info& info) const noexcept;
+    /// Only `used` and `high_water`, without a call of the driver.
+    memory_info use() const noexcept;
 
     /// Frees everything, also what is in buffers. The backstage has stopped and the context is healthy and idle.
     void destroy() noexcept;

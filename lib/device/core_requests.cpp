@@ -36,13 +36,6 @@ bool names_nothing_old(const request& r) noexcept
     return true;
 }
 
-/// The op that a request is made for: an allocation, only if there is nothing else in it.
-const op_info& known_by(const request& r) noexcept
-{
-    const op_info& first = *r.ops.front().info;
-    return r.ops.size() > 1 && first.id == info_of<allocate_op>().id ? *r.ops[1].info : first;
-}
-
 } // namespace
 
 void device_core::on_request(request& r)
@@ -221,7 +214,7 @@ void device_core::finished(request& r, error_code ec) noexcept
         }
         return admission_.put_back(r);
     }
-    latency_of(known_by(r)).add(std::max(now_, r.ended) - r.arrived);
+    statistics_.ran(r, std::max(now_, r.ended) - r.arrived);
     // What it allocated goes back with it.
     if (r.answered)
         return r.destroy();
@@ -232,15 +225,6 @@ bool device_core::may_run_again(const request& r, const error_code& ec) const no
 {
     return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.given_up && !life_.abandoning() &&
            !life_.failed() && names_nothing_old(r);
-}
-
-// By number: ops with arguments of the caller's choice have many descriptions, and one name.
-latency_histogram& device_core::latency_of(const op_info& info)
-{
-    const auto found = latencies_.find(info.id);
-    if (found != latencies_.end())
-        return found->second->times;
-    return latencies_.emplace(info.id, std::make_unique<op_times>(std::string(info.name))).first->second->times;
 }
 
 void device_core::complete(request& r, error_code ec) noexcept
@@ -254,16 +238,8 @@ void device_core::complete(request& r, error_code ec) noexcept
 
 void device_core::count(const request& r, const error_code& ec) noexcept
 {
-    if (r.call != request_kind::exec)
-        return;
-    if (!ec)
-        ++completed_;
-    else if (ec == asio::error::operation_aborted)
-        ++cancelled_;
-    else if (ec == errc::deadline_exceeded)
-        ++expired_;
-    else
-        ++failed_;
+    if (r.call == request_kind::exec)
+        statistics_.ended(r, ec);
 }
 
 void device_core::fill(device_stats& s) const
@@ -274,10 +250,7 @@ void device_core::fill(device_stats& s) const
     s.generation = generation_count_;
     s.queued = admission_.queued();
     s.in_flight = admission_.in_flight();
-    s.completed = completed_;
-    s.failed = failed_;
-    s.cancelled = cancelled_;
-    s.expired = expired_;
+    s.at = clock::now();
     s.restarts = generation_count_ > 1 ? generation_count_ - 1 : 0;
     if (context_) {
         s.backend = context_->backend_name();
@@ -285,8 +258,7 @@ void device_core::fill(device_stats& s) const
         s.memory = context_->memory();
         s.live_buffers = context_->live_buffers();
     }
-    for (const auto& [id, op] : latencies_)
-        s.latencies.push_back(op->times.summary(op->name));
+    statistics_.fill(s);
 }
 
 } // namespace coaccel::detail

@@ -6,8 +6,8 @@
 #include "device/backends.hpp"
 #include "device/blocking_pool.hpp"
 #include "device/ending_rule.hpp"
-#include "device/latency.hpp"
 #include "device/lifecycle.hpp"
+#include "device/op_statistics.hpp"
 
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/core/log.hpp>
@@ -21,7 +21,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/circular_buffer.hpp>
 #include <boost/intrusive/set.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <atomic>
 #include <functional>
@@ -138,7 +137,6 @@ private:
     void give_up(request& r, ending why) noexcept;
     void count(const request& r, const error_code& ec) noexcept;
     void complete(request& r, error_code ec) noexcept;
-    latency_histogram& latency_of(const op_info& info);
     bool has_work() const noexcept { return !admission_.empty() || !compiling_.empty(); }
     void publish();
     void fill(device_stats& s) const;
@@ -198,16 +196,7 @@ private:
     std::minstd_rand random_;
 
     generation generation_count_ = 0;
-    std::uint64_t completed_ = 0;
-    std::uint64_t failed_ = 0;
-    std::uint64_t cancelled_ = 0;
-    std::uint64_t expired_ = 0;
-    struct op_times {
-        explicit op_times(std::string n) : name(std::move(n)) {}
-        std::string name;
-        latency_histogram times;
-    };
-    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<op_times>> latencies_;
+    op_statistics statistics_;
 
     device_status published_;
     watch_source<device_status> state_;

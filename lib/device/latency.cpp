@@ -13,6 +13,7 @@ void latency_histogram::add(std::chrono::nanoseconds time) noexcept
     ++counts_[bucket(ns)];
     ++count_;
     max_ = std::max(max_, time);
+    sum_ += std::max(time, std::chrono::nanoseconds::zero());
 }
 
 // Below eight every value has a bucket of its own; from there on the three bits behind the leading one count.
@@ -47,7 +48,7 @@ std::chrono::nanoseconds latency_histogram::quantile(double q) const noexcept
 
 op_latency latency_histogram::summary(std::string op) const
 {
-    return {std::move(op), count_, quantile(0.5), quantile(0.9), quantile(0.99), max_};
+    return {std::move(op), count_, quantile(0.5), quantile(0.9), quantile(0.99), max_, sum_};
 }
 
 } // namespace coaccel::detail

@@ -16,6 +16,7 @@ public:
 
     std::uint64_t count() const noexcept { return count_; }
     std::chrono::nanoseconds max() const noexcept { return max_; }
+    std::chrono::nanoseconds sum() const noexcept { return sum_; }
 
     /// The time that a fraction q of all does not exceed.
     std::chrono::nanoseconds quantile(double q) const noexcept;
@@ -33,6 +34,7 @@ private:
     std::array<std::uint64_t, steps * powers> counts_{};
     std::uint64_t count_ = 0;
     std::chrono::nanoseconds max_{};
+    std::chrono::nanoseconds sum_{};
 };
 
 } // namespace coaccel::detail

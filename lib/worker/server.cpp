@@ -25,6 +25,11 @@ worker_setup copy_of(const worker_setup& shared) noexcept
     return s;
 }
 
+bool is_allocation(const bound_op& o) noexcept
+{
+    return o.info->id == info_of<detail::allocate_op>().id;
+}
+
 } // namespace
 
 server::server(const worker_place& place)
@@ -177,6 +182,7 @@ bool server::obey(std::span<const std::byte> record)
         if (!in.get_ref(ref) || !in.at_end())
             return false;
         context_->release(ref);
+        show_use();
         return true;
     }
     case verb::image: {
@@ -229,6 +235,9 @@ void server::finished(detail::request& r, error_code ec) noexcept
         return;
     }
     auto& done = static_cast<remote_request&>(r);
+    // Before the answer: a caller that has got its buffer finds it in the statistics.
+    if (!ec && context_ && std::ranges::any_of(r.ops, is_allocation))
+        show_use();
     // Behind the news that the context is lost, the parent knows what became of its requests.
     if (!is_context_lost(ec) || !context_ || context_->accepting())
         answer(done.id(), ec, &done);
@@ -281,6 +290,15 @@ bool server::flush()
     if (replies_.wants_bell())
         place_.reply_bell.ring();
     return true;
+}
+
+void server::show_use() noexcept
+{
+    const memory_info m = context_->memory_use();
+    auto& g = place_.control.now;
+    g.used.store(m.used, std::memory_order_relaxed);
+    g.high_water.store(m.high_water, std::memory_order_relaxed);
+    g.buffers.store(context_->live_buffers(), std::memory_order_relaxed);
 }
 
 void server::show_gauges()

@@ -50,6 +50,7 @@ private:
     void send();
     bool flush();
     void show_gauges();
+    void show_use() noexcept;
     remote_request& spare();
 
     worker_place place_;

@@ -12,7 +12,7 @@
 namespace coaccel {
 
 /// How long the ops of one name took, from their arrival at the device to their end. An upload counts as the copy in
-/// it, a `seq` as its first op.
+/// it. A `seq` completes once and has a row of its own, named after its ops: "seq(memory.fill<f32>, memory.copy<f32>)".
 struct op_latency {
     std::string op;
     std::uint64_t count = 0;
@@ -20,10 +20,18 @@ struct op_latency {
     std::chrono::nanoseconds p90{};
     std::chrono::nanoseconds p99{};
     std::chrono::nanoseconds max{};
+    /// Of all of them; divided by `count` it is their mean.
+    std::chrono::nanoseconds sum{};
 };
 
 /// What a device is doing and has done.
+///
+/// The counters and sums only grow and outlive the context: the difference of two snapshots, divided by the difference
+/// of their `at`, is a rate. A call of the device, such as an op, a seq or an upload, ends in exactly one of
+/// `completed`, `failed`, `cancelled` and `expired`.
 struct device_stats {
+    /// When these figures were taken.
+    std::chrono::steady_clock::time_point at{};
     device_state state = device_state::starting;
     coaccel::generation generation = 0;
     std::string backend;
@@ -32,13 +40,19 @@ struct device_stats {
     std::uint64_t live_buffers = 0;
     std::uint64_t queued = 0;
     std::uint64_t in_flight = 0;
+    /// Calls that ended without an error.
     std::uint64_t completed = 0;
-    /// With an error other than the two below.
+    /// Calls that ended with an error other than the following; those that were refused count, too.
     std::uint64_t failed = 0;
-    /// With operation_aborted.
+    /// Calls that ended with operation_aborted.
     std::uint64_t cancelled = 0;
-    /// With errc::deadline_exceeded.
+    /// Calls that ended with errc::deadline_exceeded.
     std::uint64_t expired = 0;
+    /// Ops of the calls that completed; each op of a seq counts.
+    std::uint64_t ops = 0;
+    /// Bytes copied from host memory of the callers to the device, and back, by calls that completed.
+    std::uint64_t bytes_to_device = 0;
+    std::uint64_t bytes_to_host = 0;
     /// Every context after the first, also those asked for by async_replace.
     std::uint64_t restarts = 0;
     std::vector<op_latency> latencies;

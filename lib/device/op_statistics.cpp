@@ -1,0 +1,84 @@
+#include "device/op_statistics.hpp"
+
+#include <coaccel/detail/transfer_ops.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace coaccel::detail {
+namespace {
+
+/// The ops of a request, less the allocation that comes before a copy.
+std::span<const bound_op> counted(const request& r) noexcept
+{
+    const bool allocates = r.ops.size() > 1 && r.ops.front().info->id == info_of<allocate_op>().id;
+    return allocates ? r.ops.subspan(1) : r.ops;
+}
+
+// By number: ops with arguments of the caller's choice have many descriptions, and one name.
+std::uint64_t key_of(std::span<const bound_op> ops) noexcept
+{
+    std::uint64_t key = ops.front().info->id;
+    for (const bound_op& o : ops.subspan(1))
+        key = (key ^ o.info->id) * 0x100000001b3ull;
+    return key;
+}
+
+/// Of a seq: "seq(memory.fill<f32>, memory.copy<f32>)", and of a long one the first four.
+std::string name_of(std::span<const bound_op> ops)
+{
+    constexpr std::size_t most = 4;
+    if (ops.size() == 1)
+        return ops.front().info->name;
+    std::string text = "seq(";
+    for (std::size_t i = 0; i < std::min(ops.size(), most); ++i)
+        text.append(i == 0 ? "" : ", ").append(ops[i].info->name);
+    if (ops.size() > most)
+        text.append(" and ").append(std::to_string(ops.size() - most)).append(" more");
+    return text + ")";
+}
+
+} // namespace
+
+void op_statistics::ran(const request& r, std::chrono::nanoseconds time)
+{
+    const auto ops = counted(r);
+    const auto key = key_of(ops);
+    auto found = rows_.find(key);
+    if (found == rows_.end())
+        found = rows_.emplace(key, std::make_unique<row>(name_of(ops))).first;
+    found->second->times.add(time);
+}
+
+void op_statistics::ended(const request& r, const error_code& ec) noexcept
+{
+    if (ec) {
+        auto& counter = ec == boost::asio::error::operation_aborted ? cancelled_
+                        : ec == errc::deadline_exceeded             ? expired_
+                                                                    : failed_;
+        ++counter;
+        return;
+    }
+    ++completed_;
+    const auto ops = counted(r);
+    ops_ += ops.size();
+    if (r.bytes > 0 && !ops.back().info->operands.empty())
+        (writes(ops.back().info->operands.front().mode) ? bytes_to_device_ : bytes_to_host_) += r.bytes;
+}
+
+void op_statistics::fill(device_stats& s) const
+{
+    s.completed = completed_;
+    s.failed = failed_;
+    s.cancelled = cancelled_;
+    s.expired = expired_;
+    s.ops = ops_;
+    s.bytes_to_device = bytes_to_device_;
+    s.bytes_to_host = bytes_to_host_;
+    for (const auto& [key, r] : rows_)
+        s.latencies.push_back(r->times.summary(r->name));
+}
+
+} // namespace coaccel::detail

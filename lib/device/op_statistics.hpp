@@ -1,0 +1,46 @@
+#ifndef COACCEL_DEVICE_OP_STATISTICS_HPP
+#define COACCEL_DEVICE_OP_STATISTICS_HPP
+
+#include "device/latency.hpp"
+
+#include <coaccel/detail/request.hpp>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <memory>
+#include <string>
+
+namespace coaccel::detail {
+
+/// What a device counts about the requests that have ended. Each sum only grows, so that the difference of two
+/// snapshots is a rate.
+class COACCEL_DECL op_statistics {
+public:
+    /// A request that a context had has ended; `time` since its arrival.
+    void ran(const request& r, std::chrono::nanoseconds time);
+
+    /// A request has ended, whether a context had it or not.
+    void ended(const request& r, const error_code& ec) noexcept;
+
+    void fill(device_stats& s) const;
+
+private:
+    struct row {
+        explicit row(std::string n) : name(std::move(n)) {}
+        std::string name;
+        latency_histogram times;
+    };
+
+    std::uint64_t completed_ = 0;
+    std::uint64_t failed_ = 0;
+    std::uint64_t cancelled_ = 0;
+    std::uint64_t expired_ = 0;
+    std::uint64_t ops_ = 0;
+    std::uint64_t bytes_to_device_ = 0;
+    std::uint64_t bytes_to_host_ = 0;
+    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<row>> rows_;
+};
+
+} // namespace coaccel::detail
+
+#endif
