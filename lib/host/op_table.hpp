@@ -26,6 +26,15 @@ public:
         return found == kernels_.end() ? nullptr : found->second.info;
     }
 
+    /// Calls `f` with the description of each op that has one of its own.
+    template <class F>
+    void for_each(F f) const
+    {
+        for (const auto& [id, entry] : kernels_)
+            if (entry.info)
+                f(*entry.info);
+    }
+
     /// Run is `reply run(const Op&, const bound_op&)`.
     template <op Op, auto Run>
     void add()

@@ -26,7 +26,7 @@ concept message = std::is_object_v<M> && std::is_nothrow_move_constructible_v<M>
 template <message M>
 class mailbox_ref {
 public:
-    using message_type = M;
+    using message_type = M; ///< What is sent.
     using executor_type = asio::any_io_executor;
 
     /// Sends without waiting; moves from `m` only when it is accepted.
@@ -49,20 +49,21 @@ public:
         return asio::async_initiate<Token, void(error_code)>(detail::initiate_send<M>(state_), token, std::move(m));
     }
 
-    std::size_t capacity() const noexcept { return state_->capacity(); }
+    std::size_t capacity() const noexcept { return state_->capacity(); } ///< How many messages it holds at most.
 
     /// How many messages are accepted and not yet received; a snapshot.
     std::size_t size() const noexcept { return state_->size(); }
-    bool is_open() const noexcept { return !state_->closed(); }
+    bool is_open() const noexcept { return !state_->closed(); } ///< False once it is closed.
     executor_type get_executor() const noexcept { return state_->executor(); }
 
     /// For operations built on a mailbox.
     const std::shared_ptr<detail::mailbox_state<M>>& state() const noexcept { return state_; }
 
 protected:
+    /// The sending side of this mailbox.
     explicit mailbox_ref(std::shared_ptr<detail::mailbox_state<M>> state) noexcept : state_(std::move(state)) {}
 
-    std::shared_ptr<detail::mailbox_state<M>> state_;
+    std::shared_ptr<detail::mailbox_state<M>> state_; ///< Shared by all copies.
 };
 
 /// Bounded queue of messages: many senders, one receiver at a time, awaitable on both sides.
@@ -75,7 +76,7 @@ protected:
 template <message M>
 class mailbox : public mailbox_ref<M> {
 public:
-    static constexpr std::size_t max_capacity = std::size_t{1} << 30;
+    static constexpr std::size_t max_capacity = std::size_t{1} << 30; ///< The largest capacity.
 
     /// Errors: errc::invalid_option when the capacity is zero or beyond max_capacity.
     static result<mailbox> create(asio::any_io_executor ex, std::size_t capacity)

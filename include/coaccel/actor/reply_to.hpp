@@ -23,6 +23,7 @@ public:
     /// Owes nothing to nobody; so that messages can be default-constructible.
     reply_to() noexcept = default;
 
+    /// Made by async_ask.
     explicit reply_to(std::shared_ptr<detail::reply_state<R>> state) noexcept : state_(std::move(state)) {}
 
     reply_to(reply_to&&) noexcept = default;
@@ -48,6 +49,7 @@ public:
             state->settle({}, std::forward<V>(value));
     }
 
+    /// Answers a request whose reply is nothing.
     void send()
         requires std::is_void_v<R>
     {

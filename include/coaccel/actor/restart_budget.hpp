@@ -12,11 +12,12 @@ namespace coaccel {
 /// Decides about failures, one after another. Has no clock and no source of chance of its own.
 class COACCEL_DECL restart_budget {
 public:
-    using time_point = std::chrono::steady_clock::time_point;
-    using duration = std::chrono::steady_clock::duration;
+    using time_point = std::chrono::steady_clock::time_point; ///< Of the steady clock.
+    using duration = std::chrono::steady_clock::duration;     ///< Of the steady clock.
 
+    /// What to do about a failure.
     struct decision {
-        coaccel::directive directive;
+        coaccel::directive directive; ///< Restart, or what the policy says instead.
         /// How long to wait before a restart; zero otherwise.
         duration delay;
     };

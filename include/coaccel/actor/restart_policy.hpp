@@ -34,19 +34,19 @@ COACCEL_DECL directive restart_always(const error_code& ec) noexcept;
 
 /// How failures are answered. Times are on whatever steady clock the caller feeds in.
 struct restart_policy {
-    using duration = std::chrono::steady_clock::duration;
+    using duration = std::chrono::steady_clock::duration; ///< Of the steady clock.
 
     /// From an error to a directive.
     directive (*decider)(const error_code&) noexcept = &restart_always;
-    coaccel::strategy strategy = coaccel::strategy::one_for_one;
+    coaccel::strategy strategy = coaccel::strategy::one_for_one; ///< Which children are restarted together.
     /// At most this many restarts per window; the next failure escalates. Zero: never restart.
     int max_restarts = 5;
     /// How long a restart counts, from the moment it takes effect.
     duration window = std::chrono::seconds(60);
     /// Delay before the first restart of a window; each further one multiplies it, up to the maximum.
     duration initial_backoff = std::chrono::milliseconds(100);
-    duration max_backoff = std::chrono::seconds(30);
-    double multiplier = 2.0;
+    duration max_backoff = std::chrono::seconds(30); ///< The longest wait before a restart.
+    double multiplier = 2.0;                         ///< By how much each wait is longer than the one before.
     /// Fraction by which a delay is spread in both directions, in [0, 1].
     double jitter = 0.1;
 

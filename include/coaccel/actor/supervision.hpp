@@ -13,9 +13,9 @@ namespace coaccel {
 
 /// What a supervisor is to do next, in this order. Children are named by their index.
 struct supervision_step {
-    std::vector<std::size_t> stop;
-    std::vector<std::size_t> start;
-    std::vector<std::size_t> resume;
+    std::vector<std::size_t> stop;   ///< Children to stop.
+    std::vector<std::size_t> start;  ///< Children to start.
+    std::vector<std::size_t> resume; ///< Children that go on with their next message.
     /// Children that have ended and are not started again while this supervisor runs.
     std::vector<std::size_t> retire;
     /// The failure the supervisor cannot decide about.
@@ -31,13 +31,15 @@ struct supervision_step {
 /// otherwise. A child that ends by itself is not started again.
 class COACCEL_DECL supervision {
 public:
-    using time_point = restart_budget::time_point;
+    using time_point = restart_budget::time_point; ///< Of the steady clock.
 
     /// Preconditions: `policy` is valid.
     supervision(const restart_policy& policy, std::size_t children);
 
-    [[nodiscard]] supervision_step start();
+    [[nodiscard]] supervision_step start(); ///< Starts every child.
+    /// A child has ended with an error.
     [[nodiscard]] supervision_step child_failed(std::size_t child, const error_code& ec, time_point now, double random);
+    /// A child has ended, as it was told to or by itself.
     [[nodiscard]] supervision_step child_stopped(std::size_t child, time_point now);
 
     /// The time `next_due` named has come.
@@ -52,7 +54,7 @@ public:
     /// When `timer` is to be called, if at all.
     std::optional<time_point> next_due() const;
 
-    bool finished() const noexcept;
+    bool finished() const noexcept; ///< Whether every child has ended and none is to start.
 
 private:
     enum class child_state { ended, running, failed, stopping, waiting };

@@ -29,10 +29,12 @@ public:
     using value_type = T;
     using executor_type = asio::any_io_executor;
 
+    /// A subscriber that has seen what the other one has.
     watch(const watch& other) : watch(other.state_, other.cursor_->seen.load(std::memory_order_relaxed)) {}
     watch(watch&&) noexcept = default;
     watch& operator=(watch&&) noexcept = default;
 
+    /// Becomes a subscriber that has seen what the other one has.
     watch& operator=(const watch& other)
     {
         if (this != &other)
@@ -87,6 +89,7 @@ public:
     using value_type = T;
     using executor_type = asio::any_io_executor;
 
+    /// A source whose handlers run on `ex` unless they have an executor of their own.
     watch_source(executor_type ex, T initial)
         : state_(std::make_shared<detail::watch_state<T>>(std::move(ex), std::move(initial)))
     {}
@@ -113,8 +116,9 @@ public:
     /// Subscribers that have not seen the last value still get it, then errc::closed.
     void close() { state_->close(); }
 
-    T get() const { return state_->get(); }
-    bool is_open() const noexcept { return !state_->closed(); }
+    T get() const { return state_->get(); }                     ///< The latest value.
+    bool is_open() const noexcept { return !state_->closed(); } ///< False once it is closed.
+    /// A subscriber that has seen the latest value.
     watch<T> subscribe() const { return watch<T>(state_, state_->version()); }
     executor_type get_executor() const noexcept { return state_->executor(); }
 

@@ -18,7 +18,7 @@ namespace coaccel {
 /// `co_await gpu.async_exec(op, as_result(asio::deferred))` yields a result instead of throwing.
 template <class Token>
 struct as_result_t {
-    Token token;
+    Token token; ///< The token that is adapted.
 };
 
 template <class Token>

@@ -34,24 +34,24 @@ enum class memory_kind : std::uint8_t {
 struct memory_info {
     /// In buffers, and in what libraries were given to work with.
     std::uint64_t used = 0;
-    std::uint64_t free = 0;
-    std::uint64_t total = 0;
+    std::uint64_t free = 0;  ///< What can still be allocated.
+    std::uint64_t total = 0; ///< What there is.
     /// Held by the pool behind the buffers, used or not.
     std::uint64_t reserved = 0;
     /// The most there ever was in buffers at a time.
     std::uint64_t high_water = 0;
     /// Page-locked host memory: handed out, and held by its pool.
     std::uint64_t pinned_used = 0;
-    std::uint64_t pinned_reserved = 0;
+    std::uint64_t pinned_reserved = 0; ///< Held by the pool of page-locked memory.
 };
 
 /// The hardware behind a device.
 struct hardware_info {
-    std::string name;
-    int ordinal = 0;
+    std::string name; ///< As the driver or the system names it.
+    int ordinal = 0;  ///< Which one of several.
     /// Major times ten plus minor; zero where there is no such thing.
     int compute_capability = 0;
-    int multiprocessors = 0;
+    int multiprocessors = 0; ///< Zero where there is no such thing.
     /// The newest CUDA the driver is for: 1000 times the major version plus 10 times the minor one. Zero: no driver.
     int driver_version = 0;
     /// The worker process it is used from; zero: this process.
@@ -60,8 +60,8 @@ struct hardware_info {
 
 /// A function a backend calls once, from any thread. It must not block, lock or call the backend.
 struct notification {
-    void (*function)(void*) noexcept = nullptr;
-    void* argument = nullptr;
+    void (*function)(void*) noexcept = nullptr; ///< What is called.
+    void* argument = nullptr;                   ///< With what.
 };
 
 namespace detail {

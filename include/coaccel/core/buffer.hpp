@@ -30,6 +30,7 @@ public:
     using value_type = T;
 
     buffer() noexcept = default;
+    /// Made by the device.
     buffer(any_ref raw, std::shared_ptr<detail::buffer_owner> owner) noexcept : raw_(raw), owner_(std::move(owner)) {}
 
     buffer(buffer&& other) noexcept : raw_(std::exchange(other.raw_, any_ref{})), owner_(std::move(other.owner_)) {}
@@ -57,8 +58,9 @@ public:
     std::size_t size_bytes() const noexcept { return raw_.size * sizeof(T); }
     explicit operator bool() const noexcept { return owner_ != nullptr; }
 
-    coaccel::ref<T> ref() const noexcept { return coaccel::ref<T>::from_raw(raw_); }
-    operator coaccel::ref<T>() const noexcept { return ref(); }
+    coaccel::ref<T> ref() const noexcept { return coaccel::ref<T>::from_raw(raw_); } ///< Names all of it.
+    operator coaccel::ref<T>() const noexcept { return ref(); }                      ///< Names all of it.
+    /// Names a part of it; see ref::subspan.
     coaccel::ref<T> subspan(std::size_t offset, std::size_t count) const noexcept
     {
         return ref().subspan(offset, count);

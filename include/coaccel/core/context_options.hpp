@@ -11,12 +11,13 @@ namespace coaccel {
 /// How the ops of a device are spread over lanes (streams). Ops on one lane run one after another;
 /// across lanes the device orders only what shares elements of a buffer.
 struct lane_policy {
+    /// What decides on the lane of an op.
     enum class kind : std::uint8_t { per_library, single, pooled };
 
-    static constexpr int max_pooled = 8;
+    static constexpr int max_pooled = 8; ///< The largest count.
 
-    kind how = kind::per_library;
-    int count = 1;
+    kind how = kind::per_library; ///< What decides on the lane of an op.
+    int count = 1;                ///< Of lanes, when they are pooled.
 
     /// One lane for each library (memory, blas, ...).
     static constexpr lane_policy per_library() noexcept { return {}; }
@@ -43,8 +44,8 @@ enum class completion : std::uint8_t {
 
 /// How a context runs ops and watches over them.
 struct context_options {
-    lane_policy lanes{};
-    coaccel::completion completion = completion::adaptive;
+    lane_policy lanes{};                                   ///< How ops spread over lanes.
+    coaccel::completion completion = completion::adaptive; ///< How the end of an op is noticed.
     /// How long `adaptive` polls after the last op that ended; twelve times as long before and after the expected end
     /// of one. A call of io_context::poll() lasts as long. Zero: it never polls.
     std::chrono::nanoseconds spin_budget = std::chrono::microseconds(20);

@@ -38,7 +38,7 @@ enum class dtype : std::uint8_t {
 /// A list of types, for code that is generated once for each.
 template <class... Ts>
 struct type_list {
-    static constexpr std::size_t size = sizeof...(Ts);
+    static constexpr std::size_t size = sizeof...(Ts); ///< How many types.
 };
 
 /// Every element type, in the order of dtype.

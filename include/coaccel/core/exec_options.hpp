@@ -27,18 +27,18 @@ enum class retry : std::uint8_t {
 
 /// How one op is to be run. The defaults suit most.
 struct exec_options {
-    using clock = std::chrono::steady_clock;
-    static constexpr clock::time_point no_deadline = clock::time_point::max();
-    static constexpr int any_lane = -1;
+    using clock = std::chrono::steady_clock;                                   ///< Of deadlines.
+    static constexpr clock::time_point no_deadline = clock::time_point::max(); ///< Never.
+    static constexpr int any_lane = -1;                                        ///< As the lane policy decides.
 
     /// The caller's wait ends by then, with errc::deadline_exceeded. An op that waits is not started; one that was
     /// started runs to its end, and when it uses memory of the caller's, the wait lasts until the device has left that.
     clock::time_point deadline = no_deadline;
-    coaccel::priority priority = priority::normal;
+    coaccel::priority priority = priority::normal; ///< Of the lane it runs on.
     /// A lane of the caller's choice, from 0 to 3; these are apart from the lanes of the policy.
     int lane = any_lane;
-    coaccel::when_full when_full = when_full::wait;
-    coaccel::retry retry = retry::never;
+    coaccel::when_full when_full = when_full::wait; ///< What to do when it cannot start at once.
+    coaccel::retry retry = retry::never;            ///< What to do when its context dies.
 };
 
 /// exec_options with a deadline this far from now; no deadline when that is beyond what the clock can count.

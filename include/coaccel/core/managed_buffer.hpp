@@ -18,8 +18,10 @@ public:
     using value_type = T;
 
     managed_buffer() noexcept = default;
+    /// Made by the device.
     managed_buffer(buffer<T> b, T* host) noexcept : buffer_(std::move(b)), host_(host) {}
 
+    /// Takes over what the other one has.
     managed_buffer(managed_buffer&& other) noexcept
         : buffer_(std::move(other.buffer_)), host_(std::exchange(other.host_, nullptr))
     {}
@@ -41,11 +43,11 @@ public:
     std::size_t size() const noexcept { return buffer_.size(); }
     explicit operator bool() const noexcept { return static_cast<bool>(buffer_); }
 
-    T* data() const noexcept { return host_; }
-    std::span<T> span() const noexcept { return {host_, size()}; }
+    T* data() const noexcept { return host_; }                     ///< Where the host finds the first element.
+    std::span<T> span() const noexcept { return {host_, size()}; } ///< All elements, for the host.
 
-    coaccel::ref<T> ref() const noexcept { return buffer_.ref(); }
-    operator coaccel::ref<T>() const noexcept { return ref(); }
+    coaccel::ref<T> ref() const noexcept { return buffer_.ref(); } ///< Names all of it, for ops.
+    operator coaccel::ref<T>() const noexcept { return ref(); }    ///< Names all of it, for ops.
 
 private:
     buffer<T> buffer_;

@@ -47,27 +47,28 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
 
 /// One described field of an op.
 struct op_field {
+    /// What a field can be.
     enum class kind : std::uint8_t { value, operand };
 
-    std::string_view name;
-    std::uint16_t offset;
-    std::uint16_t size;
-    kind what;
-    access mode = access::read;
-    dtype type = dtype::u8;
+    std::string_view name;      ///< As in the struct.
+    std::uint16_t offset;       ///< In the struct, in bytes.
+    std::uint16_t size;         ///< In bytes.
+    kind what;                  ///< A value or an operand.
+    access mode = access::read; ///< Of an operand: how it is used.
+    dtype type = dtype::u8;     ///< Of an operand: its elements.
 };
 
 /// Everything the library knows about an op type, derived once from its description.
 struct op_info {
-    std::string name;
-    std::uint64_t id = 0;
-    std::uint32_t size = 0;
-    std::uint32_t reply_size = 0;
-    library lib = library::memory;
-    bool may_overlap = false;
-    std::vector<op_field> fields;
-    std::vector<op_field> operands;
-    error_code (*check)(const void*) = nullptr;
+    std::string name;                           ///< With the element type, such as "blas.gemm<f32>".
+    std::uint64_t id = 0;                       ///< A function of name and layout.
+    std::uint32_t size = 0;                     ///< Of the op, in bytes.
+    std::uint32_t reply_size = 0;               ///< In bytes.
+    library lib = library::memory;              ///< The library it belongs to.
+    bool may_overlap = false;                   ///< Whether `check` decides on overlaps of its operands.
+    std::vector<op_field> fields;               ///< All of them.
+    std::vector<op_field> operands;             ///< Those that are buffers.
+    error_code (*check)(const void*) = nullptr; ///< Calls `check` of the op.
 };
 
 /// The most buffers one op can name.
@@ -153,15 +154,16 @@ const op_info& info_of()
 
 /// An op on its way to a backend: its data, and where its operands and reply are in memory.
 struct bound_op {
-    const op_info* info = nullptr;
-    const void* op = nullptr;
-    void* reply = nullptr;
+    const op_info* info = nullptr; ///< The description of the op.
+    const void* op = nullptr;      ///< The op itself.
+    void* reply = nullptr;         ///< Where its reply goes.
     /// For the backend to note how the op went, and what it holds for it until it has finished.
     error_code status{};
-    void* state = nullptr;
-    std::array<void*, max_operands> operands{};
+    void* state = nullptr;                      ///< Of the backend.
+    std::array<void*, max_operands> operands{}; ///< Where the memory of its operands is.
 
     template <class Op>
+    /// The op as its type.
     const Op& as() const noexcept
     {
         return *static_cast<const Op*>(op);
@@ -175,12 +177,14 @@ struct bound_op {
     }
 
     template <element T>
+    /// The memory behind one operand of this op.
     T* data(const out<T>& field) const noexcept
     {
         return static_cast<T*>(address(&field));
     }
 
     template <element T>
+    /// The memory behind one operand of this op.
     T* data(const inout<T>& field) const noexcept
     {
         return static_cast<T*>(address(&field));
@@ -200,8 +204,8 @@ private:
 /// The stream an op runs on, as its backend knows it. With "cuda" the handle is a CUstream; with "host"
 /// there is none, and a function given to async_submit runs in the stream's order itself.
 struct native_stream {
-    std::string_view backend;
-    void* handle = nullptr;
+    std::string_view backend; ///< Its name.
+    void* handle = nullptr;   ///< The stream, as the backend has it.
 };
 
 } // namespace coaccel

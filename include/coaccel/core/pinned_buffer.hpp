@@ -18,10 +18,12 @@ public:
     using value_type = T;
 
     pinned_buffer() noexcept = default;
+    /// Made by the device.
     pinned_buffer(T* data, std::size_t size, std::shared_ptr<detail::pinned_memory> owner) noexcept
         : data_(data), size_(size), owner_(std::move(owner))
     {}
 
+    /// Takes over what the other one has.
     pinned_buffer(pinned_buffer&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
           owner_(std::move(other.owner_))
@@ -48,14 +50,14 @@ public:
             owner->release(std::exchange(data_, nullptr));
     }
 
-    T* data() const noexcept { return data_; }
+    T* data() const noexcept { return data_; } ///< The first element.
     std::size_t size() const noexcept { return size_; }
     std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
     bool empty() const noexcept { return size_ == 0; }
-    T* begin() const noexcept { return data_; }
-    T* end() const noexcept { return data_ + size_; }
-    T& operator[](std::size_t i) const noexcept { return data_[i]; }
-    std::span<T> span() const noexcept { return {data_, size_}; }
+    T* begin() const noexcept { return data_; }                      ///< The first element.
+    T* end() const noexcept { return data_ + size_; }                ///< Behind the last element.
+    T& operator[](std::size_t i) const noexcept { return data_[i]; } ///< Element i.
+    std::span<T> span() const noexcept { return {data_, size_}; }    ///< All elements.
     explicit operator bool() const noexcept { return owner_ != nullptr; }
 
 private:

@@ -15,15 +15,16 @@ namespace coaccel {
 /// Plain data: it may be copied, stored and sent to another process. It is checked when an op that
 /// carries it is enqueued, so a wrong one is an error code and never undefined behaviour.
 struct any_ref {
+    /// The offset of a subspan outside its ref.
     static constexpr std::uint64_t invalid_offset = std::numeric_limits<std::uint64_t>::max();
 
-    std::uint32_t device = 0;
-    std::uint32_t generation = 0;
-    std::uint32_t slot = 0;
-    std::uint32_t version = 0;
-    std::uint64_t offset = 0;
-    std::uint64_t size = 0;
-    dtype type = dtype::u8;
+    std::uint32_t device = 0;     ///< Zero: none.
+    std::uint32_t generation = 0; ///< Of the context.
+    std::uint32_t slot = 0;       ///< Which buffer of the context.
+    std::uint32_t version = 0;    ///< Which use of the slot.
+    std::uint64_t offset = 0;     ///< In elements.
+    std::uint64_t size = 0;       ///< In elements.
+    dtype type = dtype::u8;       ///< Of an element.
 
     friend bool operator==(const any_ref&, const any_ref&) = default;
 };
@@ -48,7 +49,7 @@ public:
     constexpr std::size_t size() const noexcept { return raw_.size; }
     constexpr std::size_t size_bytes() const noexcept { return raw_.size * sizeof(T); }
     constexpr bool empty() const noexcept { return raw_.size == 0; }
-    constexpr const any_ref& raw() const noexcept { return raw_; }
+    constexpr const any_ref& raw() const noexcept { return raw_; } ///< Without the type T.
 
     /// The elements [offset, offset + count). A range outside this ref makes a ref that every op
     /// refuses with errc::out_of_bounds.
@@ -62,7 +63,7 @@ public:
         return r;
     }
 
-    constexpr ref first(std::size_t count) const noexcept { return subspan(0, count); }
+    constexpr ref first(std::size_t count) const noexcept { return subspan(0, count); } ///< The first elements.
 
     friend bool operator==(const ref&, const ref&) = default;
 

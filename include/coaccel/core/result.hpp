@@ -54,7 +54,7 @@ class [[nodiscard]] result : public outcome::basic_result<T, error_code, detail:
 public:
     using base::base;
     result() : base(make_error_code(errc::no_value)) {}
-    result(errc e) : base(make_error_code(e)) {}
+    result(errc e) : base(make_error_code(e)) {} ///< An error.
 };
 
 /// `co_return success();` from a coroutine that returns result<void>.

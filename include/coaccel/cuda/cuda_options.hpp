@@ -29,7 +29,7 @@ struct cuda_options {
     /// Threads, at most, for what would block the executor: copies of ordinary memory, growing pools,
     /// loading kernels. Started when first needed.
     int helper_threads = 4;
-    blas_mode blas = blas_mode::deterministic;
+    blas_mode blas = blas_mode::deterministic; ///< How cuBLAS computes.
     /// Memory cuBLAS may use for itself, per lane.
     std::uint64_t blas_workspace = std::uint64_t(32) << 20;
 

@@ -44,19 +44,19 @@ struct queue_limits {
 
 /// What a device is and how it behaves. The defaults suit a server.
 struct device_options {
-    device_kind kind = device_kind::best;
+    device_kind kind = device_kind::best; ///< A GPU, the CPU, or what there is.
     /// Which GPU, as the driver counts them. A device uses one.
     int ordinal = 0;
-    context_options context{};
-    queue_limits queue{};
+    context_options context{}; ///< Lanes, completion, monitoring.
+    queue_limits queue{};      ///< How much is started and how much may wait.
     /// What happens when a context dies or refuses to start.
     restart_policy restart{.initial_backoff = std::chrono::milliseconds(10)};
-    host_options host{};
-    cuda_options cuda{};
-    coaccel::isolation isolation = isolation::in_process;
+    host_options host{};                                  ///< Of the CPU backend.
+    cuda_options cuda{};                                  ///< Of the CUDA backend.
+    coaccel::isolation isolation = isolation::in_process; ///< In this process or in one of its own.
     /// Worker processes kept ready to take over, each with its context made; from 0 to 4.
     int standby = 0;
-    worker_options worker{};
+    worker_options worker{}; ///< Of the worker process.
     /// A shared object with functions for plugin::call, such as kernels compiled by nvcc. It is loaded where the
     /// context is; a name without a slash is looked for as the system's loader does. Read when the device is made.
     /// Null: none.

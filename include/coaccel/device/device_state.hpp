@@ -34,8 +34,8 @@ COACCEL_DECL std::string_view name(device_state s) noexcept;
 
 /// Where a device stands, and why.
 struct device_status {
-    device_state state = device_state::starting;
-    coaccel::generation generation = 0;
+    device_state state = device_state::starting; ///< The state.
+    coaccel::generation generation = 0;          ///< Of the latest context.
     /// What killed or refused the last context; success when none was.
     error_code reason;
 

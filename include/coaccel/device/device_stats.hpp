@@ -14,12 +14,12 @@ namespace coaccel {
 /// How long the ops of one name took, from their arrival at the device to their end. An upload counts as the copy in
 /// it. A `seq` completes once and has a row of its own, named after its ops: "seq(memory.fill<f32>, memory.copy<f32>)".
 struct op_latency {
-    std::string op;
-    std::uint64_t count = 0;
-    std::chrono::nanoseconds p50{};
-    std::chrono::nanoseconds p90{};
-    std::chrono::nanoseconds p99{};
-    std::chrono::nanoseconds max{};
+    std::string op;                 ///< The name of the op, or of the seq.
+    std::uint64_t count = 0;        ///< How many ended.
+    std::chrono::nanoseconds p50{}; ///< The median.
+    std::chrono::nanoseconds p90{}; ///< Nine of ten took no longer.
+    std::chrono::nanoseconds p99{}; ///< 99 of 100 took no longer.
+    std::chrono::nanoseconds max{}; ///< The longest.
     /// Of all of them; divided by `count` it is their mean.
     std::chrono::nanoseconds sum{};
 };
@@ -32,14 +32,14 @@ struct op_latency {
 struct device_stats {
     /// When these figures were taken.
     std::chrono::steady_clock::time_point at{};
-    device_state state = device_state::starting;
-    coaccel::generation generation = 0;
-    std::string backend;
-    hardware_info hardware;
-    memory_info memory;
-    std::uint64_t live_buffers = 0;
-    std::uint64_t queued = 0;
-    std::uint64_t in_flight = 0;
+    device_state state = device_state::starting; ///< The state.
+    coaccel::generation generation = 0;          ///< Of the latest context.
+    std::string backend;                         ///< "cuda" or "host".
+    hardware_info hardware;                      ///< What it runs on.
+    memory_info memory;                          ///< Of the latest context.
+    std::uint64_t live_buffers = 0;              ///< Not released yet.
+    std::uint64_t queued = 0;                    ///< Calls that wait to be started.
+    std::uint64_t in_flight = 0;                 ///< Calls that were started and have not ended.
     /// Calls that ended without an error.
     std::uint64_t completed = 0;
     /// Calls that ended with an error other than the following; those that were refused count, too.
@@ -52,10 +52,10 @@ struct device_stats {
     std::uint64_t ops = 0;
     /// Bytes copied from host memory of the callers to the device, and back, by calls that completed.
     std::uint64_t bytes_to_device = 0;
-    std::uint64_t bytes_to_host = 0;
+    std::uint64_t bytes_to_host = 0; ///< From the device to host memory of the callers.
     /// Every context after the first, also those asked for by async_replace.
     std::uint64_t restarts = 0;
-    std::vector<op_latency> latencies;
+    std::vector<op_latency> latencies; ///< One row for each kind of op.
 };
 
 } // namespace coaccel

@@ -16,7 +16,7 @@ template <op... Ops>
 struct op_seq {
     static_assert(sizeof...(Ops) > 0, "a seq has at least one op");
 
-    std::tuple<Ops...> ops;
+    std::tuple<Ops...> ops; ///< In the order in which they run.
 };
 
 template <op... Ops>

@@ -28,8 +28,10 @@ struct host_faults {
 /// Decides which op fails and how. Thread-safe; shared by all generations of a device.
 class COACCEL_DECL fault_injector {
 public:
+    /// What becomes of an op.
     enum class verdict : std::uint8_t { run, poison, hang };
 
+    /// Plays what the plan says.
     explicit fault_injector(const host_faults& plan = {}) noexcept : plan_(plan), refusals_(plan.refuse_starts) {}
 
     /// The next op that is run kills its context.
@@ -48,13 +50,15 @@ public:
     const host_faults& plan() const noexcept { return plan_; }
 
     // Asked by the backend.
-    verdict next_op() noexcept;
-    bool refuses_start() noexcept;
+    verdict next_op() noexcept;    ///< What becomes of the next op.
+    bool refuses_start() noexcept; ///< Whether the next context refuses to start.
+    /// Whether an allocation fails.
     bool out_of_memory(std::uint64_t bytes_in_use) const noexcept
     {
         return plan_.out_of_memory_at != 0 && bytes_in_use > plan_.out_of_memory_at;
     }
-    std::chrono::nanoseconds delay() const noexcept { return plan_.delay; }
+    std::chrono::nanoseconds delay() const noexcept { return plan_.delay; } ///< How much longer each op takes.
+    /// Whether an op may block its thread.
     bool blocks() const noexcept { return plan_.hang_at != 0 || plan_.delay > std::chrono::nanoseconds(0); }
 
 private:

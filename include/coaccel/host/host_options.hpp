@@ -18,7 +18,7 @@ enum class host_mode : std::uint8_t {
 
 /// How the CPU stands in for an accelerator.
 struct host_options {
-    host_mode mode = host_mode::pool;
+    host_mode mode = host_mode::pool; ///< Where ops run.
     /// Threads of the pool; 0: as many as the machine has cores.
     int threads = 0;
     /// The most bytes of buffers; 0: the memory of the machine, or what a control group allows.
@@ -34,7 +34,7 @@ struct host_options {
     /// expression with g++ 12.
     fault_injector* injector = nullptr;
 
-    COACCEL_DECL error_code check() const noexcept;
+    COACCEL_DECL error_code check() const noexcept; ///< errc::invalid_option for the first that is out of range.
 };
 
 } // namespace coaccel

@@ -60,12 +60,12 @@ struct axpy {
     static constexpr library lib = library::blas;
     static constexpr bool may_overlap = true;
 
-    in<T> x;
-    inout<T> y;
-    std::uint64_t n = 0;
-    T alpha = 1;
-    std::int64_t incx = 1;
-    std::int64_t incy = 1;
+    in<T> x;               ///< The vector that is added.
+    inout<T> y;            ///< The vector that is added to.
+    std::uint64_t n = 0;   ///< How many elements.
+    T alpha = 1;           ///< The factor.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
+    std::int64_t incy = 1; ///< From one element of y to the next; not zero.
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
@@ -80,10 +80,10 @@ struct scal {
     static constexpr std::string_view name = "blas.scal";
     static constexpr library lib = library::blas;
 
-    inout<T> x;
-    std::uint64_t n = 0;
-    T alpha = 1;
-    std::int64_t incx = 1;
+    inout<T> x;            ///< The vector that is scaled.
+    std::uint64_t n = 0;   ///< How many elements.
+    T alpha = 1;           ///< The factor.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
@@ -99,11 +99,11 @@ struct copy {
     static constexpr library lib = library::blas;
     static constexpr bool may_overlap = true;
 
-    in<T> x;
-    inout<T> y;
-    std::uint64_t n = 0;
-    std::int64_t incx = 1;
-    std::int64_t incy = 1;
+    in<T> x;               ///< The vector that is copied.
+    inout<T> y;            ///< Where it is copied to; elements between the increments stay.
+    std::uint64_t n = 0;   ///< How many elements.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
+    std::int64_t incy = 1; ///< From one element of y to the next; not zero.
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
@@ -119,11 +119,11 @@ struct swap {
     static constexpr library lib = library::blas;
     static constexpr bool may_overlap = true;
 
-    inout<T> x;
-    inout<T> y;
-    std::uint64_t n = 0;
-    std::int64_t incx = 1;
-    std::int64_t incy = 1;
+    inout<T> x;            ///< One vector.
+    inout<T> y;            ///< The other one.
+    std::uint64_t n = 0;   ///< How many elements.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
+    std::int64_t incy = 1; ///< From one element of y to the next; not zero.
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
@@ -138,11 +138,11 @@ struct dot {
     static constexpr std::string_view name = "blas.dot";
     static constexpr library lib = library::blas;
 
-    in<T> x;
-    in<T> y;
-    std::uint64_t n = 0;
-    std::int64_t incx = 1;
-    std::int64_t incy = 1;
+    in<T> x;               ///< One vector.
+    in<T> y;               ///< The other one.
+    std::uint64_t n = 0;   ///< How many elements.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
+    std::int64_t incy = 1; ///< From one element of y to the next; not zero.
 
     error_code check() const noexcept { return detail::check_x_and_y(name, n, incx, x.size(), incy, y.size()); }
 
@@ -158,9 +158,9 @@ struct nrm2 {
     static constexpr std::string_view name = "blas.nrm2";
     static constexpr library lib = library::blas;
 
-    in<T> x;
-    std::uint64_t n = 0;
-    std::int64_t incx = 1;
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< How many elements.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
@@ -175,9 +175,9 @@ struct asum {
     static constexpr std::string_view name = "blas.asum";
     static constexpr library lib = library::blas;
 
-    in<T> x;
-    std::uint64_t n = 0;
-    std::int64_t incx = 1;
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< How many elements.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
@@ -192,9 +192,9 @@ struct iamax {
     static constexpr std::string_view name = "blas.iamax";
     static constexpr library lib = library::blas;
 
-    in<T> x;
-    std::uint64_t n = 0;
-    std::int64_t incx = 1;
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< How many elements.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 

@@ -56,20 +56,20 @@ struct gemv {
     static constexpr std::string_view name = "blas.gemv";
     static constexpr library lib = library::blas;
 
-    in<T> a;
-    in<T> x;
-    inout<T> y;
-    std::uint64_t m = 0;
-    std::uint64_t n = 0;
-    T alpha = 1;
-    T beta = 0;
-    transpose trans = transpose::no;
-    std::uint64_t lda = 0;
-    std::int64_t incx = 1;
-    std::int64_t incy = 1;
+    in<T> a;                         ///< The matrix.
+    in<T> x;                         ///< The vector it is multiplied with: n elements, transposed m.
+    inout<T> y;                      ///< The result: m elements, transposed n. Not read when beta is zero.
+    std::uint64_t m = 0;             ///< Rows of A.
+    std::uint64_t n = 0;             ///< Columns of A.
+    T alpha = 1;                     ///< The factor of the product.
+    T beta = 0;                      ///< The factor of y as it was.
+    transpose trans = transpose::no; ///< Whether A is transposed.
+    std::uint64_t lda = 0;           ///< From one column of A to the next; zero: m, packed.
+    std::int64_t incx = 1;           ///< From one element of x to the next; not zero.
+    std::int64_t incy = 1;           ///< From one element of y to the next; not zero.
 
-    constexpr std::uint64_t x_size() const noexcept { return trans == transpose::no ? n : m; }
-    constexpr std::uint64_t y_size() const noexcept { return trans == transpose::no ? m : n; }
+    constexpr std::uint64_t x_size() const noexcept { return trans == transpose::no ? n : m; } ///< Elements of x.
+    constexpr std::uint64_t y_size() const noexcept { return trans == transpose::no ? m : n; } ///< Elements of y.
 
     error_code check() const noexcept
     {
@@ -95,15 +95,15 @@ struct ger {
     static constexpr std::string_view name = "blas.ger";
     static constexpr library lib = library::blas;
 
-    in<T> x;
-    in<T> y;
-    inout<T> a;
-    std::uint64_t m = 0;
-    std::uint64_t n = 0;
-    T alpha = 1;
-    std::uint64_t lda = 0;
-    std::int64_t incx = 1;
-    std::int64_t incy = 1;
+    in<T> x;               ///< m elements.
+    in<T> y;               ///< n elements.
+    inout<T> a;            ///< The matrix that is added to.
+    std::uint64_t m = 0;   ///< Rows of A.
+    std::uint64_t n = 0;   ///< Columns of A.
+    T alpha = 1;           ///< The factor of the product.
+    std::uint64_t lda = 0; ///< From one column of A to the next; zero: m, packed.
+    std::int64_t incx = 1; ///< From one element of x to the next; not zero.
+    std::int64_t incy = 1; ///< From one element of y to the next; not zero.
 
     error_code check() const noexcept
     {

@@ -53,22 +53,25 @@ struct gemm {
     static constexpr std::string_view name = "blas.gemm";
     static constexpr library lib = library::blas;
 
-    in<T> a;
-    in<T> b;
-    inout<T> c;
-    std::uint64_t m = 0;
-    std::uint64_t n = 0;
-    std::uint64_t k = 0;
-    scalar<T> alpha = 1;
-    scalar<T> beta = 0;
-    transpose trans_a = transpose::no;
-    transpose trans_b = transpose::no;
-    std::uint64_t lda = 0;
-    std::uint64_t ldb = 0;
-    std::uint64_t ldc = 0;
-    blas::math math = blas::math::standard;
+    in<T> a;                                ///< The first factor: m by k, transposed k by m.
+    in<T> b;                                ///< The second factor: k by n, transposed n by k.
+    inout<T> c;                             ///< The result: m by n. Not read when beta is zero.
+    std::uint64_t m = 0;                    ///< Rows of op(A) and C.
+    std::uint64_t n = 0;                    ///< Columns of op(B) and C.
+    std::uint64_t k = 0;                    ///< Columns of op(A) and rows of op(B).
+    scalar<T> alpha = 1;                    ///< The factor of the product.
+    scalar<T> beta = 0;                     ///< The factor of C as it was.
+    transpose trans_a = transpose::no;      ///< Whether A is transposed.
+    transpose trans_b = transpose::no;      ///< Whether B is transposed.
+    std::uint64_t lda = 0;                  ///< From one column of A to the next; zero: packed.
+    std::uint64_t ldb = 0;                  ///< From one column of B to the next; zero: packed.
+    std::uint64_t ldc = 0;                  ///< From one column of C to the next; zero: packed.
+    blas::math math = blas::math::standard; ///< How exactly products are computed.
 
-    constexpr detail::gemm_shape shape() const noexcept { return {m, n, k, trans_a, trans_b}; }
+    constexpr detail::gemm_shape shape() const noexcept
+    {
+        return {m, n, k, trans_a, trans_b};
+    } ///< Sides of the matrices.
 
     error_code check() const noexcept
     {
@@ -97,26 +100,29 @@ struct gemm_strided_batched {
     static constexpr std::string_view name = "blas.gemm_strided_batched";
     static constexpr library lib = library::blas;
 
-    in<T> a;
-    in<T> b;
-    inout<T> c;
-    std::uint64_t m = 0;
-    std::uint64_t n = 0;
-    std::uint64_t k = 0;
-    std::uint64_t batch = 0;
-    std::uint64_t stride_a = 0;
-    std::uint64_t stride_b = 0;
-    std::uint64_t stride_c = 0;
-    scalar<T> alpha = 1;
-    scalar<T> beta = 0;
-    transpose trans_a = transpose::no;
-    transpose trans_b = transpose::no;
-    std::uint64_t lda = 0;
-    std::uint64_t ldb = 0;
-    std::uint64_t ldc = 0;
-    blas::math math = blas::math::standard;
+    in<T> a;                                ///< The first factor: m by k, transposed k by m.
+    in<T> b;                                ///< The second factor: k by n, transposed n by k.
+    inout<T> c;                             ///< The result: m by n. Not read when beta is zero.
+    std::uint64_t m = 0;                    ///< Rows of op(A) and C.
+    std::uint64_t n = 0;                    ///< Columns of op(B) and C.
+    std::uint64_t k = 0;                    ///< Columns of op(A) and rows of op(B).
+    std::uint64_t batch = 0;                ///< How many products.
+    std::uint64_t stride_a = 0;             ///< From one matrix A to the next; zero: one for all.
+    std::uint64_t stride_b = 0;             ///< From one matrix B to the next; zero: one for all.
+    std::uint64_t stride_c = 0;             ///< From one matrix C to the next; at least one C.
+    scalar<T> alpha = 1;                    ///< The factor of the product.
+    scalar<T> beta = 0;                     ///< The factor of C as it was.
+    transpose trans_a = transpose::no;      ///< Whether A is transposed.
+    transpose trans_b = transpose::no;      ///< Whether B is transposed.
+    std::uint64_t lda = 0;                  ///< From one column of A to the next; zero: packed.
+    std::uint64_t ldb = 0;                  ///< From one column of B to the next; zero: packed.
+    std::uint64_t ldc = 0;                  ///< From one column of C to the next; zero: packed.
+    blas::math math = blas::math::standard; ///< How exactly products are computed.
 
-    constexpr detail::gemm_shape shape() const noexcept { return {m, n, k, trans_a, trans_b}; }
+    constexpr detail::gemm_shape shape() const noexcept
+    {
+        return {m, n, k, trans_a, trans_b};
+    } ///< Sides of the matrices.
 
     error_code check() const noexcept
     {

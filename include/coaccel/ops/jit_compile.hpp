@@ -9,10 +9,10 @@
 
 namespace coaccel::jit {
 
-/// A header in memory, found by #include of its name.
+/// A header in memory, found when its name is included.
 struct header {
-    std::string name;
-    std::string text;
+    std::string name; ///< As it is included.
+    std::string text; ///< What is in it.
 
     friend bool operator==(const header&, const header&) = default;
 };
@@ -23,47 +23,48 @@ enum class disk_caching : std::uint8_t { on, off };
 /// What to compile, and how. Each setter returns the object, so that calls can be chained.
 class COACCEL_DECL compile_options {
 public:
+    /// 1 GiB.
     static constexpr std::uint64_t default_cache_limit = std::uint64_t(1) << 30;
 
     // Not an aggregate: g++ 12 destroys temporaries of such twice inside a co_await expression.
     compile_options();
-    explicit compile_options(std::string name);
-    compile_options(const compile_options&);
+    explicit compile_options(std::string name); ///< For the kernel of this name.
+    compile_options(const compile_options&);    ///< A copy.
     compile_options(compile_options&&) noexcept;
-    compile_options& operator=(const compile_options&);
+    compile_options& operator=(const compile_options&); ///< Becomes a copy.
     compile_options& operator=(compile_options&&) noexcept;
     ~compile_options();
 
     /// The kernel: the name of an extern "C" function, or a C++ expression such as "ns::scale<float>". Required.
     compile_options& name(std::string expression);
-    const std::string& name() const noexcept { return name_; }
+    const std::string& name() const noexcept { return name_; } ///< The kernel.
 
     /// One more option of NVRTC's, such as "--use_fast_math". Unless told otherwise it is C++17.
     compile_options& option(std::string text);
-    const std::vector<std::string>& options() const noexcept { return options_; }
+    const std::vector<std::string>& options() const noexcept { return options_; } ///< Options of NVRTC.
 
-    /// One more folder for #include. Those of the CUDA toolkit and of CCCL come last by themselves.
+    /// One more folder for includes. Those of the CUDA toolkit and of CCCL come last by themselves.
     compile_options& include_folder(std::string path);
-    const std::vector<std::string>& include_folders() const noexcept { return include_folders_; }
+    const std::vector<std::string>& include_folders() const noexcept { return include_folders_; } ///< In their order.
 
-    compile_options& add_header(std::string name, std::string text);
-    const std::vector<header>& headers() const noexcept { return headers_; }
+    compile_options& add_header(std::string name, std::string text);         ///< One more header in memory.
+    const std::vector<header>& headers() const noexcept { return headers_; } ///< Headers in memory.
 
     /// Such as 90 for sm_90; 0: that of the device.
     compile_options& architecture(int value);
-    int architecture() const noexcept { return architecture_; }
+    int architecture() const noexcept { return architecture_; } ///< 0: of the device.
 
-    compile_options& cache(disk_caching value);
-    disk_caching cache() const noexcept { return cache_; }
+    compile_options& cache(disk_caching value);            ///< Whether the kernel is kept on disk.
+    disk_caching cache() const noexcept { return cache_; } ///< Whether it is kept on disk.
 
     /// Where compiled kernels are kept. Without it: $COACCEL_CACHE_DIR, else coaccel/jit in $XDG_CACHE_HOME or in
     /// ~/.cache.
     compile_options& cache_folder(std::string path);
-    const std::string& cache_folder() const noexcept { return cache_folder_; }
+    const std::string& cache_folder() const noexcept { return cache_folder_; } ///< Empty: the default.
 
     /// The most bytes the folder may hold; the files that were not used for longest go first.
     compile_options& cache_limit(std::uint64_t bytes);
-    std::uint64_t cache_limit() const noexcept { return cache_limit_; }
+    std::uint64_t cache_limit() const noexcept { return cache_limit_; } ///< In bytes.
 
     /// A function, or a lambda without captures, that stands in for the kernel on the host backend. It takes the shape
     /// of the launch, then what the kernel takes, and does the work of the whole grid in one call.
@@ -72,7 +73,7 @@ public:
     {
         return host_as(make_host_function(+f));
     }
-    const host_function& host() const noexcept { return host_; }
+    const host_function& host() const noexcept { return host_; } ///< Empty: none.
 
 private:
     compile_options& host_as(const host_function& f);

@@ -13,13 +13,13 @@ namespace coaccel::jit {
 
 /// A function of the program's that does on the host what a kernel does on the device.
 struct host_function {
-    using erased = void (*)();
+    using erased = void (*)(); ///< A function whose parameters are not in its type.
 
     /// Calls the function with arguments as cuLaunchKernel takes them: a pointer to each. Whatever it throws becomes
     /// errc::user_exception.
     error_code (*invoke)(erased function, const launch_shape& shape, void* const* arguments) noexcept = nullptr;
-    erased function = nullptr;
-    std::span<const parameter_type> parameters{};
+    erased function = nullptr;                    ///< What is called.
+    std::span<const parameter_type> parameters{}; ///< After the shape.
 
     explicit operator bool() const noexcept { return function != nullptr; }
 };

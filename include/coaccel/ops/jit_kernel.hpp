@@ -20,6 +20,7 @@ class COACCEL_DECL kernel {
 public:
     /// None; launching it is errc::invalid_argument.
     kernel() noexcept = default;
+    /// Made by async_compile.
     explicit kernel(std::shared_ptr<const image> made) noexcept : image_(std::move(made)) {}
 
     explicit operator bool() const noexcept { return image_ != nullptr; }
@@ -37,11 +38,12 @@ public:
     /// What the compiler had to say: warnings, or why there is a host function only.
     const std::string& log() const noexcept;
 
-    bool from_cache() const noexcept;
+    bool from_cache() const noexcept; ///< Whether it was found on disk.
 
     /// Unique within the process; 0 for none.
     std::uint64_t id() const noexcept;
 
+    /// What it is a handle of.
     const std::shared_ptr<const image>& native() const noexcept { return image_; }
 
 private:

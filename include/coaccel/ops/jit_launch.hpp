@@ -15,13 +15,14 @@ inline constexpr std::uint64_t launch_op_id = detail::hash("jit.launch");
 /// What every launch begins with, so that a backend can run it without knowing the types of its arguments. As many
 /// launch_argument as `count` says follow at once.
 struct launch_head {
-    std::uint64_t kernel = 0;
+    std::uint64_t kernel = 0; ///< The id of the kernel.
     /// The host function, as the registry numbers them; 0: none.
     std::uint32_t host = 0;
-    std::uint32_t count = 0;
-    launch_shape shape;
-    std::uint32_t reserved = 0;
+    std::uint32_t count = 0;    ///< Of arguments.
+    launch_shape shape;         ///< Grid, block and shared memory.
+    std::uint32_t reserved = 0; ///< Zero.
 
+    /// The first argument.
     const launch_argument* arguments() const noexcept { return reinterpret_cast<const launch_argument*>(this + 1); }
 };
 
@@ -44,6 +45,7 @@ public:
     static constexpr library lib = library::jit;
 
     launch_op() noexcept = default;
+    /// Made by `launch`.
     launch_op(const kernel& k, const launch_shape& shape, const Args&... args) noexcept
         : base(make_head(k, shape, sizeof...(Args)), args...)
     {}

@@ -22,8 +22,8 @@ struct occupancy_op {
     static constexpr std::string_view name = "jit.occupancy";
     static constexpr library lib = library::jit;
 
-    std::uint64_t kernel = 0;
-    std::uint32_t shared_bytes = 0;
+    std::uint64_t kernel = 0;       ///< The id of the kernel.
+    std::uint32_t shared_bytes = 0; ///< Dynamic shared memory of a block.
 
     /// errc::invalid_argument for a kernel that is none or gone.
     COACCEL_DECL error_code check() const;

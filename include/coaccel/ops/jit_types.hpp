@@ -11,19 +11,20 @@
 
 namespace coaccel::jit {
 
+/// The extent of a grid or block.
 struct dim3 {
-    std::uint32_t x = 1;
-    std::uint32_t y = 1;
-    std::uint32_t z = 1;
+    std::uint32_t x = 1; ///< At least 1.
+    std::uint32_t y = 1; ///< At least 1.
+    std::uint32_t z = 1; ///< At least 1.
 
     friend bool operator==(const dim3&, const dim3&) = default;
 };
 
 /// How many blocks of how many threads, and the dynamic shared memory of each block.
 struct launch_shape {
-    dim3 grid{};
-    dim3 block{};
-    std::uint32_t shared_bytes = 0;
+    dim3 grid{};                    ///< Blocks.
+    dim3 block{};                   ///< Threads of a block.
+    std::uint32_t shared_bytes = 0; ///< Dynamic shared memory of a block.
 
     friend bool operator==(const launch_shape&, const launch_shape&) = default;
 };
@@ -50,8 +51,8 @@ enum class type_form : std::uint8_t { value, pointer, pointer_to_const };
 
 /// The type of a kernel's parameter, or of an argument for it.
 struct parameter_type {
-    type_form form = type_form::value;
-    type_code code = type_code::unknown;
+    type_form form = type_form::value;   ///< A value or a pointer.
+    type_code code = type_code::unknown; ///< Of the value, or of what is pointed to.
     /// Of the host's: an enumeration whose underlying type is the code.
     bool enumeration = false;
     /// In bytes; 0 where only the device knows it.
@@ -62,13 +63,13 @@ struct parameter_type {
 
 /// Where one argument of a launch is, and what.
 struct launch_argument {
-    static constexpr std::uint8_t no_operand = 0xff;
+    static constexpr std::uint8_t no_operand = 0xff; ///< It is a value.
 
     /// From the beginning of the op.
     std::uint16_t offset = 0;
     /// Which operand of the op; its address is then the argument.
     std::uint8_t operand = no_operand;
-    parameter_type type;
+    parameter_type type; ///< Of the argument.
 };
 
 /// In C++, such as "const float*".

@@ -14,8 +14,8 @@ struct fill {
     static constexpr std::string_view name = "memory.fill";
     static constexpr library lib = library::memory;
 
-    out<T> dst;
-    T value{};
+    out<T> dst; ///< What is filled.
+    T value{};  ///< With what.
 
     error_code check() const noexcept { return dst.size() != 0 ? error_code{} : detail::is_empty(name, "dst"); }
 
@@ -30,8 +30,8 @@ struct copy {
     static constexpr std::string_view name = "memory.copy";
     static constexpr library lib = library::memory;
 
-    in<T> src;
-    out<T> dst;
+    in<T> src;  ///< What is copied.
+    out<T> dst; ///< Where to; as long as src.
 
     error_code check() const noexcept
     {
@@ -56,8 +56,8 @@ struct prefetch {
     static constexpr std::string_view name = "memory.prefetch";
     static constexpr library lib = library::memory;
 
-    inout<T> target;
-    place to = place::device;
+    inout<T> target;          ///< Managed memory.
+    place to = place::device; ///< Where it is used next.
 
     error_code check() const noexcept
     {
@@ -93,8 +93,8 @@ struct advise {
     static constexpr std::string_view name = "memory.advise";
     static constexpr library lib = library::memory;
 
-    inout<T> target;
-    advice what = advice::read_mostly;
+    inout<T> target;                   ///< Managed memory.
+    advice what = advice::read_mostly; ///< What it is used for.
 
     error_code check() const noexcept
     {

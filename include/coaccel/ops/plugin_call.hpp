@@ -12,13 +12,14 @@ inline constexpr std::uint64_t call_op_id = coaccel::detail::hash("plugin.call")
 
 /// What every call begins with. As many jit::launch_argument as `count` says follow at once.
 struct call_head {
-    static constexpr std::size_t room = 64;
+    static constexpr std::size_t room = 64; ///< For the name and its zero.
 
     /// Ends with a zero.
     char function[room]{};
-    std::uint32_t count = 0;
-    std::uint32_t reserved = 0;
+    std::uint32_t count = 0;    ///< Of arguments.
+    std::uint32_t reserved = 0; ///< Zero.
 
+    /// The first argument.
     const jit::launch_argument* arguments() const noexcept
     {
         return reinterpret_cast<const jit::launch_argument*>(this + 1);
@@ -42,6 +43,7 @@ public:
     static constexpr library lib = library::user;
 
     call_op() noexcept = default;
+    /// Made by `call`.
     call_op(std::string_view function, const Args&... args) noexcept
         : base(make_head(function, sizeof...(Args)), args...)
     {}

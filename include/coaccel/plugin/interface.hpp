@@ -21,10 +21,10 @@ inline constexpr std::size_t max_value_bytes = 64;
 /// longer than worker_options::heartbeat is taken to hang. On the CPU there is none, and the function does the work
 /// itself.
 struct stream {
-    const char* backend = "host";
-    void* handle = nullptr;
+    const char* backend = "host"; ///< "host" or "cuda".
+    void* handle = nullptr;       ///< With "cuda" a CUstream.
 
-    bool on_gpu() const noexcept { return handle != nullptr; }
+    bool on_gpu() const noexcept { return handle != nullptr; } ///< Whether there is a stream to launch on.
 };
 
 /// How a function takes an argument: a value, or a buffer that it only reads, or writes too.
@@ -40,33 +40,35 @@ enum class type : std::uint8_t {
     other = 33,
 };
 
+/// One parameter of a function.
 struct parameter {
-    plugin::form form;
-    plugin::type type;
+    plugin::form form; ///< A value or a buffer.
+    plugin::type type; ///< Of the value, or of an element.
     /// Of the value, or of one element.
     std::uint16_t size;
 };
 
 /// What is given for a parameter: the elements of a buffer and their number, or the bytes of a value.
 struct argument {
-    void* data;
-    std::uint64_t count;
+    void* data;          ///< The value, or the first element.
+    std::uint64_t count; ///< Bytes of a value, elements of a buffer.
 };
 
+/// A function of a plug-in, as the library calls it.
 struct function {
-    const char* name;
-    void (*target)();
+    const char* name; ///< By which it is called.
+    void (*target)(); ///< The function itself.
     /// Zero, or else an explanation was written to `why`, which has this much room.
     int (*call)(void (*target)(), const stream& where, const argument* arguments, char* why, std::size_t room) noexcept;
-    const parameter* parameters;
-    std::uint32_t parameter_count;
-    const function* next;
+    const parameter* parameters;   ///< In their order.
+    std::uint32_t parameter_count; ///< How many.
+    const function* next;          ///< The next in the list; null: the last.
 };
 
 /// What a plug-in tells of itself, by a function `const table* coaccel_plugin_v1()`.
 struct table {
-    std::uint32_t version;
-    const function* first;
+    std::uint32_t version; ///< Of this interface.
+    const function* first; ///< The first in the list; null: none.
 };
 
 } // namespace coaccel::plugin
