@@ -98,6 +98,7 @@ template <class Deferred>
 class [[nodiscard("this operation has not been started: co_await it, or pass a completion token such as "
                   "asio::detached")]] lazy_operation : public Deferred {
 public:
+    /// Made by the initiating function.
     explicit lazy_operation(Deferred&& operation) : Deferred(std::move(operation)) {}
 };
 
