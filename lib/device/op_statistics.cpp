@@ -22,7 +22,7 @@ std::uint64_t key_of(std::span<const bound_op> ops) noexcept
 {
     std::uint64_t key = ops.front().info->id;
     for (const bound_op& o : ops.subspan(1))
-        key = (key ^ o.info->id) * 0x100000001b3ull;
+        key = (key * 0x100000001b3ull) ^ o.info->id; // the order counts
     return key;
 }
 

@@ -162,7 +162,7 @@ void own_code(collection& c)
     asio::io_context io{1};
     auto o = isolated_options();
     o.restart.max_restarts = 0;
-    o.worker.program = "/bin/true";
+    o.worker.program = "/usr/bin/true";
     c.add(await(io, device::async_create(io.get_executor(), o)));
 }
 
