@@ -12,8 +12,10 @@ namespace coaccel {
 /// copy of it does. Its functions are those of `device`.
 class device_with {
 public:
+    /// Made by device::with.
     device_with(device gpu, const exec_options& options) noexcept : device_(std::move(gpu)), options_(options) {}
 
+    /// What its operations are run with.
     const exec_options& options() const noexcept { return options_; }
 
     /// \copydoc device::async_exec
