@@ -31,7 +31,7 @@ struct child_setup {
 class launcher;
 
 /// A process started without a shell, killed and reaped with its owner, and killed by the kernel when this process
-/// ends. Standard input and output are /dev/null. It cannot gain rights by executing other programs.
+/// ends. Standard input and output are /dev/null.
 ///
 /// Thread safety: kill() may be called at any time from any thread, the others by one thread at a time. A child that
 /// this process forks can do nothing to it.

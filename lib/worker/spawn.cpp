@@ -63,8 +63,6 @@ COACCEL_UNCHECKED int prepare(task& t) noexcept
     // It may have gone before that.
     if (::syscall(SYS_getppid) != t.parent)
         return ESRCH;
-    if (::syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
-        return errno;
     const auto count = static_cast<int>(t.plan.descriptors.size());
     for (int i = 0; i < count; ++i)
         if (::syscall(SYS_dup3, t.plan.descriptors.data()[i], i, 0) != i)

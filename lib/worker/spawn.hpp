@@ -30,8 +30,8 @@ struct spawned {
 
 /// Starts a program in a process group of its own, with no signal blocked or ignored.
 ///
-/// The kernel kills it when the calling thread ends, also while it is stopped. It can gain no rights by executing
-/// programs. Its descriptor is made together with it, so that it never names another process.
+/// The kernel kills it when the calling thread ends, also while it is stopped. Its descriptor is made together with it,
+/// so that it never names another process.
 spawned spawn(const spawn_plan& plan) noexcept;
 
 } // namespace coaccel::worker

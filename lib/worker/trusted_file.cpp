@@ -58,9 +58,12 @@ trust trust::of_process(detail::rights with)
     std::error_code failed;
     auto own = fs::read_symlink("/proc/self/exe", failed);
     struct stat found{};
-    for (; !failed && own.has_relative_path(); own = own.parent_path())
+    for (; !failed; own = own.parent_path()) {
         if (::stat(own.c_str(), &found) == 0)
             whom.owners.push_back(found.st_uid);
+        if (!own.has_relative_path())
+            break;
+    }
     return whom;
 }
 

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <string>
 #include <string_view>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -70,6 +71,20 @@ void limit(const worker_setup& setup)
         std::fprintf(stderr, "the limit of memory could not be set: %s\n", std::strerror(errno));
 }
 
+// The driver has a set-uid program make its device files when they are not there, which has to be able to.
+bool driver_needs_rights(const worker_setup& setup)
+{
+    return setup.kind != static_cast<std::uint8_t>(device_kind::host) && ::access("/dev/nvidia-uvm", F_OK) != 0 &&
+           ::access("/usr/bin/nvidia-modprobe", X_OK) == 0;
+}
+
+// What this thread and those it starts execute has no more rights than this process.
+void gain_no_rights()
+{
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
+        std::fprintf(stderr, "no_new_privs could not be set: %s\n", std::strerror(errno));
+}
+
 device_options options_from(const worker_setup& setup, const char* plugin, fault_injector& faults)
 {
     device_options o;
@@ -113,6 +128,9 @@ int serve(const char* plugin)
     // What kernels and plug-ins print goes to the log, line by line.
     (void)::dup2(2, 1);
     (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+    const bool rights_later = driver_needs_rights(setup);
+    if (!rights_later)
+        gain_no_rights();
     end_with_parent();
     limit(setup);
     auto staging = shared_area::adopt(take(descriptor::staging), setup.staging_bytes);
@@ -134,8 +152,15 @@ int serve(const char* plugin)
     const error_code bad = options.context.check();
     auto source = bad ? result<detail::context_source>(bad) : detail::find_backend(options);
     s.run(
-        source ? source.value().make
-               : [why = source.error()](auto&&...) -> result<std::unique_ptr<detail::context>> { return why; },
+        [&](detail::context_identity identity, detail::context_events& events,
+            const context_options& how) -> result<std::unique_ptr<detail::context>> {
+            if (!source)
+                return source.error();
+            auto made = source.value().make(identity, events, how);
+            if (rights_later)
+                gain_no_rights();
+            return made;
+        },
         faults);
     // A context that is dead may never come out of its driver.
     say_status(0, nullptr);

@@ -1,5 +1,6 @@
 #include "worker/overseer.hpp"
 
+#include "stolen_epoll.hpp"
 #include "worker/child_process.hpp"
 
 #include <doctest/doctest.h>
@@ -7,16 +8,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
-#include <fcntl.h>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -149,16 +145,6 @@ void let_overseer_pass()
     watched other("exit 0");
     other.go();
     other.wait_for_end();
-}
-
-std::set<int> epoll_descriptors()
-{
-    std::set<int> found;
-    std::error_code gone;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-        if (std::filesystem::read_symlink(entry.path(), gone) == "anon_inode:[eventpoll]")
-            found.insert(std::stoi(entry.path().filename().string()));
-    return found;
 }
 
 } // namespace
@@ -427,21 +413,12 @@ TEST_CASE("signals of the process are left to its other threads")
 
 TEST_CASE("when the program has closed the descriptors, everybody is told once and another overseer takes over")
 {
-    const auto before = epoll_descriptors();
+    const test::stolen_epoll epoll;
     watched first("exec sleep 1000", 1ms), second("exec sleep 1000", 1ms);
-    std::set<int> its;
-    for (const int d : epoll_descriptors())
-        if (!before.contains(d))
-            its.insert(d);
-    REQUIRE(its.size() == 1);
     first.go();
     second.go();
     first.wait_for_looks(1);
-    const int number = *its.begin();
-    // Something else gets the number, so that the overseer closes nothing of others.
-    const int spare = ::memfd_create("not the overseer's", MFD_CLOEXEC);
-    REQUIRE(::dup3(spare, number, O_CLOEXEC) == number);
-    ::close(spare);
+    epoll.steal();
     first.wait_until_unwatched();
     second.wait_until_unwatched();
     const auto looks = first.looks();

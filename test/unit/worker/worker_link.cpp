@@ -1,6 +1,7 @@
 #include "worker/worker_link.hpp"
 
 #include "fake_worker.hpp"
+#include "stolen_epoll.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/undying.hpp"
 #include "worker/find_program.hpp"
@@ -457,6 +458,22 @@ TEST_CASE("what a worker said before it ended still counts")
     f.link->wait_for_end();
     CHECK_FALSE(f.link->wait_until_ready());
     CHECK(f.link->reason() == errc::worker_hung);
+}
+
+TEST_CASE("a worker is lost when the program has closed the descriptors by which it is watched")
+{
+    fixture f;
+    f.use_worker();
+    const test::stolen_epoll epoll;
+    const auto link = f.start();
+    REQUIRE_FALSE(link->wait_until_ready());
+    epoll.steal();
+    CHECK(link->wait_for_end());
+    const auto ec = link->reason();
+    CHECK(ec == errc::context_lost);
+    CHECK_MESSAGE(contains(ec, "has closed descriptors of coaccel"), ec.message());
+    // The next one is watched again.
+    CHECK_FALSE(f.start()->wait_until_ready());
 }
 
 TEST_SUITE_END();
