@@ -18,9 +18,11 @@ TEST_CASE("a library that the program has chosen takes the place of the one in t
         vendor_library which;
         const char* variable;
     };
-    for (const auto& [which, variable] :
+    for (const row& r :
          {row{vendor_library::driver, "COACCEL_LIBCUDA"}, row{vendor_library::cublas, "COACCEL_LIBCUBLAS"},
           row{vendor_library::nvrtc, "COACCEL_LIBNVRTC"}}) {
+        const auto which = r.which;
+        const char* const variable = r.variable;
         CAPTURE(variable);
         const auto name = std::string(variable) + '=';
         for (const environment& of_process : {environment{}, environment{name + "/of/the/environment"}}) {

@@ -84,11 +84,14 @@ TEST_CASE("a program or folder that everybody can write to is refused, wherever 
 {
     const place p;
     fs::create_symlink(p.program, p.links + "/link");
-    for (const auto& [changed, through] : {std::pair{p.program, p.program},
-                                           {p.bin, p.program},
-                                           {p.root, p.program},
-                                           {p.links, p.links + "/link"},
-                                           {p.bin, p.links + "/link"}}) {
+    for (const auto& row : {std::pair{p.program, p.program},
+                            {p.bin, p.program},
+                            {p.root, p.program},
+                            {p.links, p.links + "/link"},
+                            {p.bin, p.links + "/link"}}) {
+        // No structured binding, which clang does not let a lambda capture.
+        const auto& changed = row.first;
+        const auto& through = row.second;
         CAPTURE(changed);
         p.set(changed, 0757);
         CHECK(p.why(through) == changed + " can be written by everybody");
