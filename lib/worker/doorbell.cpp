@@ -4,30 +4,72 @@
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
+#include <fcntl.h>
 #include <poll.h>
 #include <string>
 #include <sys/eventfd.h>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 namespace coaccel::worker {
+namespace {
 
-result<doorbell> doorbell::create()
+// As small as pipes get, so that one read clears it.
+constexpr int pipe_bytes = 4096;
+
+error_code refused(int reason)
 {
-    auto fd = above_standard(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (fd)
-        return doorbell(std::move(fd));
-    const int reason = errno;
     if (reason == EMFILE || reason == ENFILE)
         return note_error(errc::out_of_memory, "no descriptors left for a doorbell");
     return note_error(errc::out_of_memory, "no doorbell: " + std::generic_category().message(reason));
 }
 
+unique_fd make_own() noexcept
+{
+    return above_standard(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+}
+
+} // namespace
+
+result<doorbell> doorbell::create()
+{
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return refused(errno);
+    unique_fd wait = above_standard(ends[0]), ring = above_standard(ends[1]);
+    if (!wait || !ring)
+        return refused(errno);
+    // Only a matter of memory; a bell that is larger is as good.
+    (void)::fcntl(ring.get(), F_SETPIPE_SZ, pipe_bytes);
+    unique_fd own = make_own();
+    if (!own)
+        return refused(errno);
+    return doorbell(std::move(wait), std::move(ring), std::move(own));
+}
+
+doorbell doorbell::adopt_wait(unique_fd fd) noexcept
+{
+    return doorbell(std::move(fd), unique_fd(), make_own());
+}
+
+doorbell doorbell::adopt_ring(unique_fd fd) noexcept
+{
+    return doorbell(unique_fd(), std::move(fd), unique_fd());
+}
+
 void doorbell::ring() noexcept
 {
+    const char one = 1;
+    // The one other failure is a full pipe, and then it has rung.
+    while (::write(ring_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+}
+
+void doorbell::interrupt() noexcept
+{
     const std::uint64_t one = 1;
-    // The one other failure is a full counter, and then it has rung.
-    while (::write(fd_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+    while (::write(own_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
     }
 }
 
@@ -48,13 +90,16 @@ bool doorbell::wait(std::chrono::nanoseconds timeout) noexcept
     for (;;) {
         const auto whole = std::chrono::duration_cast<seconds>(left);
         const timespec limit{static_cast<std::time_t>(whole.count()), static_cast<long>((left - whole).count())};
-        pollfd watched{fd_.get(), POLLIN, 0};
-        const int ready = ::ppoll(&watched, 1, &limit, nullptr);
+        pollfd watched[] = {{wait_.get(), POLLIN, 0}, {own_.get(), POLLIN, 0}};
+        const int ready = ::ppoll(watched, std::size(watched), &limit, nullptr);
         if (ready < 0 && errno != EINTR)
             return false;
-        if (ready > 0 && (watched.revents & POLLIN) == 0)
+        if (ready > 0 && ((watched[0].revents | watched[1].revents) & POLLIN) == 0)
             return false;
-        if (ready > 0 && take())
+        std::uint64_t count = 0;
+        const bool interrupted = ready > 0 && (watched[1].revents & POLLIN) != 0 &&
+                                 ::read(own_.get(), &count, sizeof(count)) == sizeof(count);
+        if (ready > 0 && (((watched[0].revents & POLLIN) != 0 && take()) || interrupted))
             return true;
         // Signals, and others that waited for the same bell, leave time to go.
         if (ready == 0)
@@ -63,14 +108,15 @@ bool doorbell::wait(std::chrono::nanoseconds timeout) noexcept
     }
 }
 
+// One read, because the other process may write for as long as it likes.
 bool doorbell::take() noexcept
 {
-    std::uint64_t count = 0;
+    char bytes[pipe_bytes];
     ssize_t got = 0;
     do
-        got = ::read(fd_.get(), &count, sizeof(count));
+        got = ::read(wait_.get(), bytes, sizeof(bytes));
     while (got < 0 && errno == EINTR);
-    return got == sizeof(count);
+    return got > 0;
 }
 
 } // namespace coaccel::worker

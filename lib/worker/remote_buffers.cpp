@@ -2,9 +2,9 @@
 
 namespace coaccel::worker {
 
-void remote_buffers::add(const any_ref& made)
+bool remote_buffers::add(const any_ref& made)
 {
-    entries_[made.slot] = {made.version, made.type, made.size};
+    return entries_.emplace(made.slot, entry{made.version, made.type, made.size}).second;
 }
 
 void remote_buffers::remove(const any_ref& buffer) noexcept

@@ -13,7 +13,8 @@ namespace coaccel::worker {
 /// first of them.
 class COACCEL_DECL remote_buffers {
 public:
-    void add(const any_ref& made);
+    /// False, and nothing is added, when there is one in its slot.
+    [[nodiscard]] bool add(const any_ref& made);
     void remove(const any_ref& buffer) noexcept;
 
     /// What the worker would say to this ref. Errors: errc::invalid_argument, errc::wrong_device, errc::stale_ref,

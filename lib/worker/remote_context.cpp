@@ -78,7 +78,9 @@ detail::completion_rule rule_for(context_options options, const remote_setup& se
 remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<bell_watch> watch,
                                detail::context_events& events, const context_options& options, remote_setup setup)
     : link_(std::move(link)), watch_(std::move(watch)), events_(events), setup_(std::move(setup)),
-      rule_(rule_for(options, setup_)), images_(setup_.images), crew_(setup_.copy_threads)
+      rule_(rule_for(options, setup_)),
+      reply_watch_(reply_watch::limit_for(options.hang_timeout, link_->start_timeout())), images_(setup_.images),
+      crew_(setup_.copy_threads)
 {
     link_->listen(wake_up());
     setup_.memory->listen(wake_up());

@@ -9,6 +9,7 @@
 #include "worker/image_ledger.hpp"
 #include "worker/remote_buffers.hpp"
 #include "worker/reply_forecast.hpp"
+#include "worker/reply_watch.hpp"
 #include "worker/staging.hpp"
 #include "worker/worker_link.hpp"
 
@@ -17,6 +18,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace coaccel {
@@ -137,12 +139,14 @@ private:
     bool take_replies();
     bool on_reply(std::span<const std::byte> record);
     bool on_ended(decoder& in);
+    bool take_reply(decoder& in, bound_op& o);
     bool take_results(decoder& in, detail::request& r, std::size_t ops, bool succeeded);
     void deliver(const flight& f);
 
     bool keep_looking(detail::clock::time_point now, const detail::completion_rule::decision& next) noexcept;
 
     void condemn(errc why) noexcept;
+    void condemn(errc why, const std::string& text) noexcept;
     detail::next_turn die();
     void take_all(const std::function<void(detail::request&)>& function);
     bool busy() const noexcept { return in_flight_ > 0 || !copies_.empty() || !held_.empty() || !waiting_.empty(); }
@@ -155,6 +159,7 @@ private:
     remote_setup setup_;
     detail::completion_rule rule_;
     reply_forecast forecast_;
+    reply_watch reply_watch_;
 
     encoder out_;
     std::vector<std::byte> record_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 // What comes back from the worker, and what happens when nothing does any more.
 namespace coaccel::worker {
@@ -101,6 +102,12 @@ next_turn remote_context::turn(clock::time_point now, clock::duration patience)
     go_on_with_all();
     if (over && !dying_)
         condemn({});
+    if (reply_watch_.look(in_flight_ > 0, moved, now) && !dying_)
+        condemn(
+            errc::worker_hung,
+            "no reply for " +
+                std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(reply_watch_.limit()).count()) +
+                " ms while operations are in flight");
     if (dying_)
         return die();
     if (!busy()) {
@@ -119,7 +126,7 @@ next_turn remote_context::turn(clock::time_point now, clock::duration patience)
     watch_->arm();
     // A worker does not say that there is room for more.
     const auto room_at = waiting_.empty() ? clock::time_point::max() : now + room_interval;
-    return {next_turn::kind::sleep, std::min(next.look_at, room_at)};
+    return {next_turn::kind::sleep, std::min({next.look_at, room_at, reply_watch_.next_look()})};
 }
 
 bool remote_context::keep_looking(clock::time_point now, const detail::completion_rule::decision& next) noexcept
@@ -168,6 +175,9 @@ bool remote_context::on_reply(std::span<const std::byte> record)
         return on_ended(in);
     error_code why;
     if (!in.get_error(why) || !in.at_end() || !why)
+        return false;
+    // No caller can break a context; as a reason this would have the device fail for good.
+    if (is_caller_error(why))
         return false;
     link_->log(log_level::info, "lost its context: " + why.message());
     why_ = why;
@@ -246,18 +256,31 @@ bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool
             if (made.device != setup_.identity.device || made.generation != setup_.identity.generation ||
                 made.offset != 0 || made.size != wanted.count || made.type != wanted.type)
                 return false;
-            *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
-            buffers_.add(made);
-            ++live_buffers_;
-        } else if (succeeded && !view_transfer(o)) {
-            std::span<const std::byte> bytes;
-            if (!in.get_bytes(o.info->reply_size, bytes))
+            // A slot is given again only after it was released.
+            if (!buffers_.add(made))
                 return false;
-            if (o.reply && !bytes.empty())
-                std::memcpy(o.reply, bytes.data(), bytes.size());
+            *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
+            ++live_buffers_;
+        } else if (succeeded && !view_transfer(o) && !take_reply(in, o)) {
+            return false;
         }
     }
     return true;
+}
+
+/// Nobody looks at a reply that is not accepted, because its op fails with the context.
+bool remote_context::take_reply(decoder& in, bound_op& o)
+{
+    std::span<const std::byte> bytes;
+    if (!in.get_bytes(o.info->reply_size, bytes))
+        return false;
+    if (!o.reply || bytes.empty())
+        return true;
+    std::memcpy(o.reply, bytes.data(), bytes.size());
+    if (!o.info->accepts || o.info->accepts(o.op, o.reply))
+        return true;
+    condemn(errc::worker_corrupted, "an impossible reply to " + o.info->name);
+    return false;
 }
 
 // --- the end ------------------------------------------------------------------------------------------------------
@@ -276,6 +299,13 @@ void remote_context::condemn(errc why) noexcept
         link_->end(why);
     if (!why_)
         why_ = link_->reason();
+}
+
+void remote_context::condemn(errc why, const std::string& text) noexcept
+{
+    if (!dying_ && !why_ && !forked())
+        why_ = note_error(why, "worker " + std::to_string(link_->process()) + ": " + text);
+    condemn(why);
 }
 
 next_turn remote_context::die()

@@ -38,7 +38,7 @@ private:
     // context_events
     void finished(detail::request& r, error_code ec) noexcept override;
     void lost(error_code why) noexcept override;
-    void wake() noexcept override { place_.request_bell.ring(); }
+    void wake() noexcept override { place_.request_bell.interrupt(); }
     bool has_more() noexcept override { return false; }
 
     error_code begin(const detail::context_factory& make);

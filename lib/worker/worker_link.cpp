@@ -81,7 +81,7 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
     if (!plan.core_dumps)
         how.core = no_core_dump;
     how.oom_score_raise = oom_score_raise;
-    how.descriptors = {control.fd(), plan.staging_fd, requests.fd(), replies.fd(), lifeline[1].get()};
+    how.descriptors = {control.fd(), plan.staging_fd, requests.wait_fd(), replies.ring_fd(), lifeline[1].get()};
     BOOST_OUTCOME_TRY(auto child, child_process::start(how));
     return std::make_unique<worker_link>(plan, std::move(control), std::move(requests), std::move(replies),
                                          std::move(lifeline[0]), std::move(child), std::move(watch));
@@ -213,7 +213,7 @@ void worker_link::end(errc why) noexcept
     if (first && !killed)
         log(log_level::warning, "cannot be killed, because this process has another user now; asked to end");
     if (first)
-        reply_bell_.ring();
+        reply_bell_.interrupt();
 }
 
 /// Under the mutex. Who waits for answers is told at once, because a killed process may take its time to end.
@@ -279,7 +279,7 @@ void worker_link::over(end_report how) noexcept
         ended_.store(true, std::memory_order_release);
         tell();
     }
-    reply_bell_.ring();
+    reply_bell_.interrupt();
     log_dropped(lines_.last_report());
     // What it means is for the owner of the worker to say.
     try {

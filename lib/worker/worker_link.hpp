@@ -58,7 +58,8 @@ public:
 
     ring_writer& requests() noexcept { return requests_; }
     ring_reader& replies() noexcept { return replies_; }
-    /// Rings when there are replies for who sleeps, and when the worker is doomed or has ended.
+    /// The worker rings it when there are replies for a sleeping reader. A wait() also ends when the worker is doomed
+    /// or has ended, which a listener is told.
     doorbell& reply_bell() noexcept { return reply_bell_; }
     /// After something was written.
     void wake_worker() noexcept;
@@ -66,6 +67,8 @@ public:
     const std::string& backend() const noexcept { return backend_; }
     const hardware_info& hardware() const noexcept { return hardware_; }
     const gauges& now() const noexcept { return control().now; }
+    std::chrono::nanoseconds start_timeout() const noexcept { return plan_.start_timeout; }
+    int process() const noexcept { return child_.pid(); }
 
     /// Ends the worker, for a reason that becomes that of its end unless it already has one.
     void end(errc why) noexcept;

@@ -35,7 +35,7 @@ public:
             BOOST_OUTCOME_TRY(memory_, staging::create(options_.how.staging_bytes));
         }
         BOOST_OUTCOME_TRY(auto link, next_link(how));
-        auto watch = bell_watch::create(executor_, link->reply_bell().fd(), events);
+        auto watch = bell_watch::create(executor_, link->reply_bell().wait_fd(), events);
         if (!watch)
             return note_error(errc::out_of_memory, "no descriptors left");
         // Starting one is quick; that it becomes ready is waited for when it is needed. When it fails, the next context

@@ -136,8 +136,8 @@ int serve(const char* plugin)
     auto staging = shared_area::adopt(take(descriptor::staging), setup.staging_bytes);
     if (!staging)
         return fail(staging.error());
-    auto request_bell = doorbell::adopt(take(descriptor::request_bell));
-    auto reply_bell = doorbell::adopt(take(descriptor::reply_bell));
+    auto request_bell = doorbell::adopt_wait(take(descriptor::request_bell));
+    auto reply_bell = doorbell::adopt_ring(take(descriptor::reply_bell));
 
     // Which op fails is decided by the parent, which outlives its workers.
     host_faults plan;

@@ -26,9 +26,11 @@ constexpr std::uint64_t impossible = ~std::uint64_t(0);
 /// What came of the requests.
 class ledger final : public detail::context_events {
 public:
-    void finished(detail::request& r, error_code) noexcept override
+    void finished(detail::request& r, error_code ec) noexcept override
     {
         require(under_way.erase(&r) == 1, "a request ends once");
+        for (const bound_op& o : r.ops)
+            require(ec || !o.info->accepts || o.info->accepts(o.op, o.reply), "a reply is possible");
     }
 
     void lost(error_code why) noexcept override
@@ -117,7 +119,7 @@ public:
 
     void begin(boost::asio::io_context& io)
     {
-        auto watch = bell_watch::create(io.get_executor(), worker_.link->reply_bell().fd(), ledger_);
+        auto watch = bell_watch::create(io.get_executor(), worker_.link->reply_bell().wait_fd(), ledger_);
         require(bool(watch), "there is a watch");
         context_options how;
         // Never armed then: nobody runs the io_context.
@@ -240,14 +242,14 @@ private:
         worker_.say(out.record());
     }
 
-    static void put_results(encoder& out, const submit_frame& frame)
+    void put_results(encoder& out, const submit_frame& frame)
     {
         out.put_error({});
         for (std::size_t i = 0; i < frame.size; ++i) {
             const op_frame& op = frame.ops[i];
             const fuzz::bytes reply(op.what == op_kind::plain ? op.reply_size : 0);
             if (op.what == op_kind::allocate)
-                out.put_ref(fuzz::buffer(9, op.count, op.type));
+                out.put_ref(fuzz::buffer(next_slot_++, op.count, op.type));
             out.put_bytes(reply);
         }
     }
@@ -267,6 +269,8 @@ private:
     fake_worker worker_;
     ledger ledger_;
     worker_link* link_ = nullptr;
+    // Behind those that it begins with.
+    std::uint32_t next_slot_ = 9;
     std::unique_ptr<remote_context> context_;
 };
 

@@ -103,8 +103,9 @@ public:
         read_many.emplace(detail::read_op<float>{y, data[1].data(), many});
         write_few.emplace(detail::write_op<float>{x.first(few), data[0].data(), few});
         read_few.emplace(detail::read_op<float>{x.first(few), little.data(), few});
-        all = {&fill,       &dot,        &allocate,    &*write_few,   &*read_few,   &pinned_read,  &*write_many,
-               &*read_many, &fill_again, &collect_few, &collect_many, &*upload_few, &*upload_many, &gemm};
+        all = {&fill,         &dot,         &allocate,     &*write_few, &*read_few,
+               &pinned_read,  &*write_many, &*read_many,   &fill_again, &collect_few,
+               &collect_many, &*upload_few, &*upload_many, &gemm,       &iamax};
     }
 
     std::vector<detail::request*> all;
@@ -117,6 +118,7 @@ private:
     gathered first, second;
     one_op<coaccel::memory::fill<float>> fill{{x, 1}}, fill_again{{x, 1}};
     one_op<coaccel::blas::dot<float>> dot{{.x = x.first(8), .y = y.first(8), .n = 8}};
+    one_op<coaccel::blas::iamax<float>> iamax{{.x = x.first(8), .n = 8}};
     one_op<coaccel::blas::gemm<float>> gemm{
         {.a = x.first(4), .b = x.subspan(4, 4), .c = y.first(4), .m = 2, .n = 2, .k = 2}};
     one_op<detail::allocate_op> allocate{{.count = few, .type = coaccel::dtype::f32}};

@@ -69,6 +69,8 @@ struct op_info {
     std::vector<op_field> fields;               ///< All of them.
     std::vector<op_field> operands;             ///< Those that are buffers.
     error_code (*check)(const void*) = nullptr; ///< Calls `check` of the op.
+    /// Whether a reply is possible, whatever the data; null: every one is. For replies from another process.
+    bool (*accepts)(const void* op, const void* reply) = nullptr;
 };
 
 /// The most buffers one op can name.
@@ -129,6 +131,10 @@ op_info make_info()
     if constexpr (!std::is_void_v<typename Op::reply>) {
         static_assert(std::is_trivially_copyable_v<typename Op::reply>, "an op's reply is plain data");
         info.reply_size = sizeof(typename Op::reply);
+        if constexpr (requires(const Op& o, const typename Op::reply& r) { o.accepts(r); })
+            info.accepts = [](const void* op, const void* reply) -> bool {
+                return static_cast<const Op*>(op)->accepts(*static_cast<const typename Op::reply*>(reply));
+            };
     }
     info.lib = Op::lib;
     if constexpr (requires { Op::may_overlap; })

@@ -164,6 +164,9 @@ struct nrm2 {
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
+    /// Also one that is not a number.
+    bool accepts(reply norm) const noexcept { return !(norm < T(0)); }
+
     BOOST_DESCRIBE_CLASS(nrm2, (), (x, n, incx), (), ())
 };
 
@@ -181,6 +184,9 @@ struct asum {
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
+    /// Also one that is not a number.
+    bool accepts(reply sum) const noexcept { return !(sum < T(0)); }
+
     BOOST_DESCRIBE_CLASS(asum, (), (x, n, incx), (), ())
 };
 
@@ -197,6 +203,8 @@ struct iamax {
     std::int64_t incx = 1; ///< From one element of x to the next; not zero.
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
+
+    bool accepts(reply index) const noexcept { return index < n; }
 
     BOOST_DESCRIBE_CLASS(iamax, (), (x, n, incx), (), ())
 };

@@ -30,6 +30,11 @@ struct occupancy_op {
     /// What the op needs until its end.
     std::shared_ptr<const void> keep() const noexcept { return keep_image(kernel); }
 
+    bool accepts(const reply& shape) const noexcept
+    {
+        return shape.block_size >= 0 && shape.min_grid_size >= 0 && shape.blocks_per_multiprocessor >= 0;
+    }
+
     BOOST_DESCRIBE_CLASS(occupancy_op, (), (kernel, shared_bytes), (), ())
 };
 

@@ -25,7 +25,7 @@ struct fixture {
     asio::io_context io{1};
     waker events;
     doorbell bell = doorbell::create().value();
-    std::shared_ptr<bell_watch> watch = bell_watch::create(io.get_executor(), bell.fd(), events);
+    std::shared_ptr<bell_watch> watch = bell_watch::create(io.get_executor(), bell.wait_fd(), events);
 };
 
 } // namespace

@@ -44,14 +44,18 @@ TEST_CASE("it rings until it is cleared")
     CHECK_FALSE(bell.wait(std::chrono::nanoseconds::min()));
 }
 
-TEST_CASE("a full counter is no obstacle")
+TEST_CASE("a full pipe is no obstacle")
 {
     auto bell = doorbell::create().value();
-    const std::uint64_t most = ~std::uint64_t(0) - 1;
-    REQUIRE(::write(bell.fd(), &most, sizeof(most)) == sizeof(most));
+    const std::string many(1 << 16, 'x');
+    while (::write(bell.ring_fd(), many.data(), many.size()) > 0) {
+    }
+    REQUIRE(errno == EAGAIN);
     bell.ring();
     CHECK(bell.wait(0ns));
     CHECK_FALSE(bell.wait(0ns));
+    bell.ring();
+    CHECK(bell.wait(0ns));
 }
 
 TEST_CASE("the wait takes its time when nobody rings")
@@ -73,16 +77,72 @@ TEST_CASE("another thread wakes the sleeper")
 TEST_CASE("another process wakes the sleeper through a descriptor of its own")
 {
     auto bell = doorbell::create().value();
-    CHECK(::fcntl(bell.fd(), F_GETFD) == FD_CLOEXEC);
+    CHECK(::fcntl(bell.wait_fd(), F_GETFD) == FD_CLOEXEC);
+    CHECK(::fcntl(bell.ring_fd(), F_GETFD) == FD_CLOEXEC);
     const auto child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        auto theirs = doorbell::adopt(unique_fd(::dup(bell.fd())));
+        auto theirs = doorbell::adopt_ring(unique_fd(::dup(bell.ring_fd())));
         theirs.ring();
         ::_exit(0);
     }
     CHECK(bell.wait(long_enough));
     CHECK(::waitpid(child, nullptr, 0) == child);
+}
+
+TEST_CASE("a sleeper is interrupted by its own process, however late it comes")
+{
+    auto bell = doorbell::create().value();
+    bell.interrupt();
+    bell.interrupt();
+    bell.clear();
+    CHECK(bell.wait(0ns));
+    CHECK_FALSE(bell.wait(0ns));
+    auto theirs = doorbell::adopt_wait(unique_fd(::dup(bell.wait_fd())));
+    std::thread other([&] { theirs.interrupt(); });
+    CHECK(theirs.wait(long_enough));
+    other.join();
+    // It is not the bell.
+    CHECK_FALSE(bell.wait(0ns));
+}
+
+TEST_CASE("no call blocks, whatever the other process does to the end that it has")
+{
+    const auto child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        // One that blocks is ended by a signal.
+        ::alarm(10);
+        auto to_worker = doorbell::create().value();
+        auto to_parent = doorbell::create().value();
+        for (const int theirs : {::dup(to_worker.wait_fd()), ::dup(to_parent.ring_fd())})
+            if (::fcntl(theirs, F_SETFL, 0) != 0)
+                ::_exit(1);
+        if ((::fcntl(to_worker.wait_fd(), F_GETFL) & O_NONBLOCK) != 0)
+            ::_exit(2);
+        for (int i = 0; i < 100'000; ++i)
+            to_worker.ring();
+        to_parent.clear();
+        if (to_parent.wait(0ns))
+            ::_exit(3);
+        to_parent.interrupt();
+        ::_exit(to_parent.wait(0ns) ? 0 : 4);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("an end that the other process has closed is neither a signal nor a ring")
+{
+    auto to_worker = doorbell::create().value();
+    auto to_parent = doorbell::create().value();
+    {
+        const unique_fd theirs(::dup(to_worker.wait_fd())), theirs_too(::dup(to_parent.ring_fd()));
+    }
+    to_worker.ring();
+    CHECK_FALSE(to_parent.wait(0ns));
 }
 
 TEST_CASE("signals do not end the wait")
@@ -147,8 +207,8 @@ TEST_CASE("no descriptors left is an error that says so")
 
 TEST_CASE("a descriptor that cannot be waited for ends the wait")
 {
-    auto nothing = doorbell::adopt(unique_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 1 << 30)));
-    CHECK(nothing.fd() == -1);
+    auto nothing = doorbell::adopt_ring(unique_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 1 << 30)));
+    CHECK(nothing.wait_fd() == -1);
     nothing.ring();
     nothing.clear();
     CHECK_FALSE(nothing.wait(1ms));

@@ -86,6 +86,7 @@ struct remote_settings {
     /// What the worker says it runs on; empty: it has said nothing.
     std::string backend{};
     coaccel::worker::image_limits images{};
+    std::chrono::nanoseconds hang_timeout{};
 };
 
 /// A context whose worker is the test.
@@ -96,6 +97,7 @@ public:
           worker(how.plan)
     {
         context.completion = how.completion;
+        context.hang_timeout = how.hang_timeout;
         if (!how.backend.empty())
             greet(how.backend);
     }
@@ -106,7 +108,7 @@ public:
             [this](coaccel::detail::context_identity identity, coaccel::detail::context_events& events,
                    const coaccel::context_options& how) -> coaccel::result<std::unique_ptr<coaccel::detail::context>> {
                 using namespace coaccel::worker;
-                auto watch = bell_watch::create(io.get_executor(), worker.link->reply_bell().fd(), events);
+                auto watch = bell_watch::create(io.get_executor(), worker.link->reply_bell().wait_fd(), events);
                 REQUIRE(watch);
                 remote_setup setup;
                 setup.identity = identity;

@@ -53,8 +53,9 @@ struct everything {
         small_read.emplace(detail::read_op<float>{x.first(100), few.data(), 100}, exec_options{});
         large_write.emplace(detail::write_op<float>{x, data.data(), data.size()}, exec_options{});
         large_read.emplace(detail::read_op<float>{y, other.data(), other.size()}, exec_options{});
+        iamax.emplace(blas::iamax<float>{.x = x.first(8), .n = 8}, exec_options{});
         behind.emplace(memory::fill<float>{x, 1}, exec_options{});
-        all = {&*fill, &*dot, &made, &*small_write, &*small_read, &*large_write, &*large_read, &*behind};
+        all = {&*fill, &*dot, &*iamax, &made, &*small_write, &*small_read, &*large_write, &*large_read, &*behind};
     }
 
     std::vector<float> data = std::vector<float>(100000);
@@ -65,6 +66,7 @@ struct everything {
     test::allocate_request made{64};
     std::optional<exec<memory::fill<float>>> fill, behind;
     std::optional<exec<blas::dot<float>>> dot;
+    std::optional<exec<blas::iamax<float>>> iamax;
     std::optional<exec<detail::write_op<float>>> small_write, large_write;
     std::optional<exec<detail::read_op<float>>> small_read, large_read;
     std::vector<detail::request*> all;
@@ -127,6 +129,8 @@ TEST_CASE("a context whose worker writes garbage ends every request once and giv
         for (auto& [request, codes] : driver.ended) {
             REQUIRE(codes.size() == 1);
             ++(codes[0] ? bad : good);
+            for (const bound_op& o : request->ops)
+                REQUIRE((codes[0] || !o.info->accepts || o.info->accepts(o.op, o.reply)));
         }
         REQUIRE(driver.losses <= 1);
         REQUIRE((driver.losses == 0 || driver.reason));

@@ -69,7 +69,7 @@ TEST_CASE("in a process without standard streams no descriptor gets one of their
         const auto child = child_process::start(
             {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
         if (area && bell && monitor && child) {
-            const auto watch = bell_watch::create(io.get_executor(), bell.value().fd(), events);
+            const auto watch = bell_watch::create(io.get_executor(), bell.value().wait_fd(), events);
             all_made = watch != nullptr;
             for (int d = 0; d < 3; ++d)
                 if (::fcntl(d, F_GETFD) >= 0)

@@ -1,0 +1,49 @@
+#include "worker/reply_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace coaccel::worker {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr int looks_per_limit = 8;
+constexpr nanoseconds most_often = std::chrono::milliseconds(1);
+// One that is meant to be endless could not be added to a time.
+constexpr nanoseconds longest = std::chrono::hours(24 * 365);
+
+} // namespace
+
+reply_watch::reply_watch(nanoseconds limit) noexcept
+    : limit_(std::clamp(limit, nanoseconds(0), longest)), look_every_(std::max(limit_ / looks_per_limit, most_often))
+{}
+
+nanoseconds reply_watch::limit_for(nanoseconds hang_timeout, nanoseconds start_timeout) noexcept
+{
+    if (hang_timeout <= nanoseconds(0))
+        return nanoseconds(0);
+    return std::min(hang_timeout, longest) + std::clamp(start_timeout, nanoseconds(0), longest);
+}
+
+bool reply_watch::look(bool waiting, bool answered, time_point now) noexcept
+{
+    if (limit_ == nanoseconds(0))
+        return false;
+    // Of a look that comes late only the usual time counts: while the machine or the container stood still, or nobody
+    // ran the executor, nothing can be said of the worker.
+    const auto passed = std::min<nanoseconds>(now - std::exchange(last_look_, now), look_every_);
+    if (waiting && waiting_ && !answered)
+        silence_ += std::max(passed, nanoseconds(0));
+    else
+        silence_ = {};
+    waiting_ = waiting;
+    return silence_ >= limit_;
+}
+
+reply_watch::time_point reply_watch::next_look() const noexcept
+{
+    return waiting_ ? last_look_ + look_every_ : time_point::max();
+}
+
+} // namespace coaccel::worker
