@@ -177,11 +177,15 @@ void device_core::give_up(request& r, ending why) noexcept
         why == ending::deadline ? make_error_code(errc::deadline_exceeded) : error_code(asio::error::operation_aborted);
     if (when == answer::when_left)
         return;
+    pending* early = r.detach(r.given_up);
+    // Without memory for it, the answer comes when the op ends.
+    if (!early)
+        return;
     r.answered = true;
     if (r.by_id.is_linked())
         cancellable_.erase(cancellable_.iterator_to(r));
     count(r, r.given_up);
-    done_.push_back(*r.detach(r.given_up));
+    done_.push_back(*early);
 }
 
 /// Whether the next in the queue is for the context there is: what came before a replacement was asked for still runs

@@ -2,6 +2,7 @@
 #define COACCEL_DETAIL_DETACHED_REQUEST_HPP
 
 #include <coaccel/detail/block_pool.hpp>
+#include <coaccel/detail/pending_op.hpp>
 #include <coaccel/detail/request.hpp>
 
 #include <memory>
@@ -10,22 +11,9 @@
 
 namespace coaccel::detail {
 
-/// The base of a pending_op whose arguments are set by another object.
-template <class Arguments>
-class reply_op : public pending {
-public:
-    void set(Arguments&& arguments) { arguments_ = std::move(arguments); }
-    Arguments take() { return std::move(arguments_); }
-
-protected:
-    ~reply_op() = default;
-
-private:
-    Arguments arguments_{};
-};
-
 /// A request in memory of its own, apart from its handler. The handler can therefore be called, and its memory
-/// released, while the device still uses the request. Only for requests that use no memory of the caller's.
+/// released, while the device still uses the request. For requests that use no memory of the caller's and whose handler
+/// has an allocator; without one, a pending_op does the same in one block.
 template <class Base>
 class detached_request final : public Base {
 public:

@@ -57,7 +57,7 @@ struct initiate_request {
     void operator()(Handler&& handler, Args&&... args) const
     {
         const bool cancellable = asio::get_associated_cancellation_slot(handler).is_connected();
-        if constexpr (requires { requires Request::detachable; }) {
+        if constexpr (is_detachable<Request> && !has_no_allocator<std::decay_t<Handler>>) {
             using request_type = detached_request<Request>;
             using op_type =
                 pending_op<reply_op<typename request_type::arguments>, std::decay_t<Handler>, executor_type>;

@@ -30,6 +30,10 @@ public:
     /// Consumes the operation without calling the handler.
     virtual void destroy() noexcept = 0;
 
+    /// Gives the handler away, as an operation that completes with this error; this one stays with its owner until it
+    /// ends, and is then destroyed. Null: it cannot, or there is no memory for it.
+    virtual pending* detach(error_code) noexcept { return nullptr; }
+
     /// In a wait_list, where it can be cancelled. Guarded by the mutex of that list.
     bool waiting() const noexcept { return waiting_; }
 

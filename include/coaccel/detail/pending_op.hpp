@@ -15,6 +15,7 @@
 #include <boost/asio/post.hpp>
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -22,11 +23,38 @@
 
 namespace coaccel::detail {
 
+/// Whether a request can be answered before it ends; see pending_op.
+template <class Base>
+inline constexpr bool is_detachable = requires { requires Base::detachable; };
+
+/// Whether memory for the handler comes from our own pool. Memory from an allocator of the handler's must be released
+/// before the handler is called.
+template <class Handler>
+inline constexpr bool has_no_allocator =
+    std::is_same_v<asio::associated_allocator_t<Handler, block_allocator<void>>, block_allocator<void>>;
+
+/// The base of a pending_op whose arguments are set by another object.
+template <class Arguments>
+class reply_op : public pending {
+public:
+    void set(Arguments&& arguments) { arguments_ = std::move(arguments); }
+    Arguments take() { return std::move(arguments_); }
+
+protected:
+    ~reply_op() = default;
+
+private:
+    Arguments arguments_{};
+};
+
 /// A pending operation together with its handler, in memory of the handler's allocator. That is asked for memory only
 /// here, in the initiating call, to which it may throw; completing needs none.
 ///
 /// Base derives from pending and has `take()`: called on the handler's executor just before the handler,
 /// it returns the handler's arguments as a tuple.
+///
+/// A Base that is `detachable` can be answered before it ends: its handler then moves to an operation of its own. That
+/// takes memory which may outlive the call of the handler, so the handler must not have an allocator of its own.
 template <class Base, class Handler, class Executor>
 class pending_op final : public Base {
     using handler_executor = asio::associated_executor_t<Handler, Executor>;
@@ -34,9 +62,18 @@ class pending_op final : public Base {
     using allocator_type = typename std::allocator_traits<base_allocator>::template rebind_alloc<pending_op>;
     using traits = std::allocator_traits<allocator_type>;
 
+    static constexpr bool detaches = is_detachable<Base> && has_no_allocator<Handler>;
+
 public:
     template <class... Args>
     static pending_op* create(Handler handler, const Executor& ex, Args&&... args)
+    {
+        return create_from(handler, ex, std::forward<Args>(args)...);
+    }
+
+    /// The same; the handler stays with the caller when it throws.
+    template <class... Args>
+    static pending_op* create_from(Handler& handler, const Executor& ex, Args&&... args)
     {
         allocator_type alloc(asio::get_associated_allocator(handler, block_allocator<void>()));
         deallocate_guard guard{alloc, traits::allocate(alloc, 1)};
@@ -71,6 +108,28 @@ public:
             return false;
     }
 
+    pending* detach(error_code ec) noexcept override
+    {
+        if constexpr (detaches) {
+            using arguments = decltype(this->take());
+            using answer_op = pending_op<reply_op<arguments>, Handler, Executor>;
+            try {
+                auto* answer = answer_op::create_from(handler_, io_executor());
+                arguments early{};
+                std::get<0>(early) = ec;
+                answer->set(std::move(early));
+                // The work of the answer is enough.
+                [[maybe_unused]] const auto handler_work = std::move(handler_work_);
+                [[maybe_unused]] const auto io_work = std::move(io_work_);
+                return answer;
+            } catch (const std::bad_alloc&) {
+                return nullptr;
+            }
+        } else {
+            return Base::detach(ec);
+        }
+    }
+
     void resume() override
     {
         auto slot = asio::get_associated_cancellation_slot(handler_);
@@ -86,6 +145,13 @@ public:
 
     void destroy() noexcept override
     {
+        if constexpr (detaches) {
+            // What is left of a handler that was moved away is destroyed, not moved again.
+            if (this->answered) {
+                this->~pending_op();
+                return block_allocator<pending_op>().deallocate(this, 1);
+            }
+        }
         // The handler may own the memory resource behind its allocator, so it leaves the memory first.
         Handler handler(std::move(handler_));
         [[maybe_unused]] auto handler_work = std::move(handler_work_);
@@ -109,7 +175,18 @@ private:
     explicit pending_op(Handler&& handler, const Executor& ex, Args&&... args)
         : Base(std::forward<Args>(args)...), handler_(std::move(handler)),
           handler_work_(asio::get_associated_executor(handler_, ex)), io_work_(work_beside_the_handlers(ex))
-    {}
+    {
+        if constexpr (detaches)
+            this->uses_callers_memory = false;
+    }
+
+    Executor io_executor() const noexcept
+    {
+        if constexpr (std::is_same_v<handler_executor, Executor>)
+            return io_work_ ? io_work_->get_executor() : handler_work_.get_executor();
+        else
+            return io_work_->get_executor();
+    }
 
     std::optional<executor_work<Executor>> work_beside_the_handlers(const Executor& ex) const
     {

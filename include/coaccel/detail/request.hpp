@@ -33,10 +33,6 @@ public:
     /// request is run again.
     virtual void prepare(std::size_t) noexcept {}
 
-    /// Gives the handler away, to be completed with this error; the request stays with the device until it ends, and is
-    /// then destroyed. Only of one that uses no memory of the caller's.
-    virtual pending* detach(error_code) noexcept { return nullptr; }
-
     const request_kind call;
     /// The device reads or writes memory that the caller may release once the handler is called.
     bool uses_callers_memory = true;
