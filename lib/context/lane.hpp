@@ -140,6 +140,9 @@ public:
                 watched = std::move(first.end);
             watched_ticket_ = first.ticket;
             ec = waiter_.wait_for([&b, e = &watched] { (void)b.synchronize(*e); }, n);
+            // There is no thread to be had; a context that works is not lost for that.
+            if (ec)
+                ec = b.notify(watched, n);
         } else {
             ec = b.notify(first.end, n);
         }

@@ -123,6 +123,20 @@ TEST_CASE("a device that gets no thread fails with a typed error when its restar
     CHECK(await(io, device::async_create(io.get_executor(), o)));
 }
 
+TEST_CASE("a device that is to block in threads goes on without them")
+{
+    SKIP_WHEN_SANITIZED();
+    auto o = test::pool_options();
+    o.context.completion = completion::sync;
+    asio::io_context io;
+    auto gpu = test::make_device(io, o);
+    const no_threads none;
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    for (int i = 0; i < 3; ++i)
+        CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f})));
+    CHECK(gpu.status().generation == 1);
+}
+
 TEST_CASE("compiling without a thread is an error of that call only")
 {
     SKIP_WHEN_SANITIZED();
