@@ -49,7 +49,7 @@ struct fake_cublas::state {
             return status;
         const auto found = handles.find(h);
         if (found == handles.end()) {
-            driver.complain(std::string(function) + ": unknown handle");
+            driver.complain(std::string(function).append(": unknown handle"));
             return CUBLAS_STATUS_NOT_INITIALIZED;
         }
         body(found->second);
