@@ -5,17 +5,29 @@
 #include <boost/asio/post.hpp>
 
 #include <actor/supervisor_state.hpp>
+#include <atomic>
 #include <chrono>
+#include <string>
 #include <utility>
 
 namespace coaccel::detail {
 
 using clock = std::chrono::steady_clock;
 
+namespace {
+
+unsigned next_number() noexcept
+{
+    static std::atomic<unsigned> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+} // namespace
+
 supervisor_state::supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
                                    std::vector<std::shared_ptr<child>> children)
     : executor_(std::move(ex)), strand_(asio::make_strand(executor_.get())), policy_(policy),
-      children_(std::move(children)), chance_(std::random_device{}())
+      children_(std::move(children)), number_(next_number()), chance_(std::random_device{}())
 {
     enlist(executor_.get());
 }
@@ -163,6 +175,7 @@ void supervisor_state::on_event(std::size_t index, std::uint64_t incarnation, ch
     if (event == child_event::stopped)
         return apply(machine_->child_stopped(index, clock::now()));
     failures_[index] = ec;
+    tell(log_level::warning, index, " failed: ", ec);
     const double random = static_cast<double>(chance_() - chance_.min()) /
                           (static_cast<double>(chance_.max()) - static_cast<double>(chance_.min()) + 1.0);
     apply(machine_->child_failed(index, ec, clock::now(), random));
@@ -188,7 +201,7 @@ void supervisor_state::apply(const supervision_step& step)
         children_[index]->resume();
     }
     for (const std::size_t index : step.retire)
-        children_[index]->retire(failures_[index]);
+        retire_child(index, {});
     if (step.finished)
         return finish();
     arm_timer();
@@ -216,7 +229,21 @@ void supervisor_state::retire_all(error_code reason)
 {
     failures_.resize(children_.size());
     for (std::size_t index = 0; index < children_.size(); ++index)
-        children_[index]->retire(failures_[index] ? failures_[index] : reason);
+        retire_child(index, reason);
+}
+
+void supervisor_state::retire_child(std::size_t index, error_code reason)
+{
+    const error_code failure = std::exchange(failures_[index], {});
+    if (failure)
+        tell(log_level::error, index, " has ended for good: ", failure);
+    children_[index]->retire(failure ? failure : reason);
+}
+
+void supervisor_state::tell(log_level level, std::size_t index, const char* what, error_code ec) const
+{
+    if (log_enabled(level))
+        log(level, "supervisor " + std::to_string(number_) + ": child " + std::to_string(index) + what + ec.message());
 }
 
 void supervisor_state::arm_timer()

@@ -4,6 +4,7 @@
 #include <coaccel/actor/child.hpp>
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/actor/supervision.hpp>
+#include <coaccel/core/log.hpp>
 #include <coaccel/detail/pending.hpp>
 #include <coaccel/detail/shutdown_hook.hpp>
 
@@ -56,6 +57,8 @@ private:
     void apply(const supervision_step& step);
     void start_child(std::size_t index);
     void retire_all(error_code reason);
+    void retire_child(std::size_t index, error_code reason);
+    void tell(log_level level, std::size_t index, const char* what, error_code ec) const;
     void arm_timer();
     void finish();
 
@@ -69,6 +72,7 @@ private:
     std::optional<supervision> machine_;
     child_listener parent_;
     error_code outcome_;
+    const unsigned number_;
     std::minstd_rand chance_;
 
     std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <coaccel/actor/actor.hpp>
 #include <coaccel/actor/ask.hpp>
 #include <coaccel/actor/supervisor.hpp>
+#include <coaccel/core/log.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -12,9 +13,11 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -222,6 +225,32 @@ TEST_CASE("what a behaviour throws or returns reaches the asker and the decider"
         CHECK(*asked.ec == errc::actor_failed);
         CHECK(told.find(text) != std::string::npos);
     }
+}
+
+TEST_CASE("failures and the end they lead to are logged, an orderly end is not")
+{
+    std::mutex mutex;
+    std::string log;
+    set_log_sink(log_level::warning, [&](log_level level, std::string_view text) {
+        const std::scoped_lock lock(mutex);
+        log += (level == log_level::error ? "error: " : "warning: ") + std::string(text) + '\n';
+    });
+    {
+        tree t(policy(&always<directive::stop>), {});
+        outcome_probe asked;
+        t.ask(order::raise, asked);
+        t.settle();
+        tree orderly({}, {});
+        orderly.who->close();
+        orderly.settle();
+    }
+    CHECK(flush_log(10s));
+    set_log_sink(log_level::warning, {});
+    INFO(log);
+    CHECK(std::count(log.begin(), log.end(), '\n') == 2);
+    CHECK(log.find("warning: supervisor ") == 0);
+    CHECK(log.find("child 0 failed: the actor threw: the fan has stopped\nerror: supervisor ") != std::string::npos);
+    CHECK(log.find("child 0 has ended for good: the actor threw: the fan has stopped") != std::string::npos);
 }
 
 TEST_CASE("what a factory throws reaches the supervisor")
