@@ -137,10 +137,9 @@ private:
 /// Errors: errc::deadline_exceeded (at once, without a message, when it is in the past), errc::no_reply, also when
 /// `make` throws, errc::closed, operation_aborted, whatever the answerer chose. From an actor also errc::actor_failed
 /// and errc::actor_stopped, whose messages say what the behaviour returned or threw.
-template <class R, message M, std::invocable<reply_to<R>> Make,
+template <reply_type R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
-    requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M> &&
-             (std::is_void_v<R> || std::default_initializable<R>)
+    requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M>
 auto async_ask(const mailbox_ref<M>& to, Make make, std::chrono::steady_clock::time_point deadline, Token&& token = {})
 {
     return asio::async_initiate<Token, ask_signature<R>>(detail::initiate_ask<R, M>(to.state()), token, std::move(make),
@@ -148,10 +147,9 @@ auto async_ask(const mailbox_ref<M>& to, Make make, std::chrono::steady_clock::t
 }
 
 /// As above, with the time allowed from this call on.
-template <class R, message M, std::invocable<reply_to<R>> Make,
+template <reply_type R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
-    requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M> &&
-             (std::is_void_v<R> || std::default_initializable<R>)
+    requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M>
 auto async_ask(const mailbox_ref<M>& to, Make make, std::chrono::steady_clock::duration timeout, Token&& token = {})
 {
     return async_ask<R>(to, std::move(make), detail::deadline_after(timeout), std::forward<Token>(token));

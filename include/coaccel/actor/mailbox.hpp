@@ -16,7 +16,8 @@
 
 namespace coaccel {
 
-/// What a mailbox can carry. Moving must not throw: a claimed place in the queue is always filled.
+/// What a mailbox can carry. Its move constructor must not throw: a claimed place in the queue is always filled, and a
+/// message that was taken always reaches its handler. Messages are never assigned.
 template <class M>
 concept message = std::is_object_v<M> && std::is_nothrow_move_constructible_v<M> && std::is_nothrow_destructible_v<M>;
 
@@ -116,9 +117,10 @@ public:
     /// Completes when: a message is there, or the mailbox is closed and everything accepted was received.
     /// Executor: the handler's, or else the mailbox's.
     /// Cancellation: total, partial, terminal; a cancelled receive takes no message.
-    /// Errors: errc::closed, errc::already_waiting, operation_aborted; the message is then default-constructed.
+    /// Errors: errc::closed, errc::already_waiting, operation_aborted; the message is then default-constructed. What
+    /// its default constructor throws comes out of this call, and nothing is received.
     template <asio::completion_token_for<void(error_code, M)> Token = default_token>
-        requires std::default_initializable<M> && std::is_move_assignable_v<M>
+        requires std::default_initializable<M>
     auto async_receive(Token&& token = {})
     {
         return asio::async_initiate<Token, void(error_code, M)>(detail::initiate_receive<M>(this->state_), token);
@@ -128,6 +130,7 @@ public:
     ///
     /// Appends to `out` and completes with the number of messages. M need not be default-constructible.
     /// Lifetimes: `out` must stay valid until completion; it is touched on the handler's executor only.
+    /// Errors: those of async_receive, and no_memory when `out` cannot grow; no message is taken then.
     /// Otherwise as async_receive.
     ///
     /// Completion signature: void(error_code, std::size_t).

@@ -10,6 +10,13 @@
 
 namespace coaccel {
 
+/// What an answer can be: nothing, or a value whose move constructor does not throw, so that no answer is lost on its
+/// way. Default-constructible, for the asker gets one with an error too.
+template <class R>
+concept reply_type =
+    std::is_void_v<R> || (std::is_object_v<R> && std::default_initializable<R> &&
+                          std::is_nothrow_move_constructible_v<R> && std::is_nothrow_destructible_v<R>);
+
 /// The obligation to answer one request, carried inside a message. Move-only.
 ///
 /// Destroying it unanswered completes the asker with errc::no_reply; below an actor with errc::actor_failed when the
@@ -17,7 +24,7 @@ namespace coaccel {
 /// the asker's deadline or cancellation, is dropped.
 ///
 /// Thread safety: distinct objects from any thread.
-template <class R>
+template <reply_type R>
 class reply_to {
 public:
     /// Owes nothing to nobody; so that messages can be default-constructible.
@@ -45,8 +52,10 @@ public:
         requires(!std::is_void_v<R> && std::convertible_to<V, R>)
     void send(V&& value)
     {
+        // First, for a conversion that throws leaves the request unanswered.
+        R answer(std::forward<V>(value));
         if (auto state = std::exchange(state_, nullptr))
-            state->settle({}, std::forward<V>(value));
+            state->settle_with(std::move(answer));
     }
 
     /// Answers a request whose reply is nothing.
@@ -54,7 +63,7 @@ public:
         requires std::is_void_v<R>
     {
         if (auto state = std::exchange(state_, nullptr))
-            state->settle({});
+            state->settle_with({});
     }
 
     /// Answers with an error. Does nothing when already answered.

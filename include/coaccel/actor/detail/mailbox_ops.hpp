@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -16,20 +17,23 @@ namespace coaccel::detail {
 template <class M>
 class receive_waiter : public pending {
 public:
-    explicit receive_waiter(std::shared_ptr<mailbox_state<M>> state) noexcept : state_(std::move(state)) {}
+    explicit receive_waiter(std::shared_ptr<mailbox_state<M>> state) : message_(std::in_place), state_(std::move(state))
+    {}
 
     std::tuple<error_code, M> take()
     {
-        std::tuple<error_code, M> out(ec, M());
         if (!ec)
-            std::get<0>(out) = state_->deliver(1, [&out](M&& m) { std::get<1>(out) = std::move(m); });
-        return out;
+            ec = state_->deliver(1, [this](M&& m) { message_.emplace(std::move(m)); });
+        return std::tuple<error_code, M>(ec, std::move(*message_));
     }
 
 protected:
     ~receive_waiter() = default;
 
 private:
+    // What the handler gets with an error. Made when the receive begins: a constructor that throws fails that call,
+    // where nothing is lost.
+    std::optional<M> message_;
     std::shared_ptr<mailbox_state<M>> state_;
 };
 
@@ -47,7 +51,12 @@ public:
         const std::size_t before = out_->size();
         // What comes between this and the delivery waits for the next batch: no allocation under the lock.
         const std::size_t room = std::max<std::size_t>(1, std::min(max_, state_->size()));
-        out_->reserve(before + room);
+        try {
+            out_->reserve(before + room);
+        } catch (...) {
+            state_->receive_nothing();
+            return {asio::error::no_memory, 0};
+        }
         ec = state_->deliver(room, [this](M&& m) { out_->push_back(std::move(m)); });
         return {ec, out_->size() - before};
     }

@@ -147,6 +147,9 @@ public:
         return {};
     }
 
+    /// Instead of deliver, for a receiver that cannot take anything.
+    void receive_nothing() noexcept { receiving_.store(false, std::memory_order_release); }
+
     result<M> try_receive()
     {
         if (receiving_.load(std::memory_order_acquire))

@@ -31,10 +31,11 @@ public:
         if constexpr (std::is_void_v<R>)
             return std::tuple<error_code>(ec);
         else
-            return std::tuple<error_code, R>(ec, std::move(value));
+            return std::tuple<error_code, R>(ec, std::move(*value));
     }
 
-    reply_value<R> value{};
+    // Default-constructed until the answer comes: what the handler gets with an error is made when the ask begins.
+    std::optional<reply_value<R>> value{std::in_place};
 
 protected:
     ~reply_waiter() = default;
@@ -46,20 +47,18 @@ class reply_state : public shutdown_hook, public dropped_reply, public std::enab
 public:
     using clock = std::chrono::steady_clock;
 
-    void settle(error_code ec, reply_value<R> value = {})
+    void settle(error_code ec)
     {
-        reply_waiter<R>* op = nullptr;
-        {
-            std::lock_guard lock(mutex_);
-            op = std::exchange(op_, nullptr);
-            timer_.reset();
+        if (reply_waiter<R>* op = claim())
+            finish(*op, ec);
+    }
+
+    void settle_with(reply_value<R>&& value)
+    {
+        if (reply_waiter<R>* op = claim()) {
+            op->value.emplace(std::move(value));
+            finish(*op, {});
         }
-        if (!op)
-            return;
-        op->ec = ec;
-        op->value = std::move(value);
-        withdraw_request();
-        op->post();
     }
 
     /// The reply was dropped unanswered.
@@ -120,6 +119,21 @@ protected:
     virtual void withdraw_request() {}
 
 private:
+    /// The waiter, for the first who asks.
+    reply_waiter<R>* claim()
+    {
+        std::lock_guard lock(mutex_);
+        timer_.reset();
+        return std::exchange(op_, nullptr);
+    }
+
+    void finish(reply_waiter<R>& op, error_code ec)
+    {
+        op.ec = ec;
+        withdraw_request();
+        op.post();
+    }
+
     struct expiry {
         std::weak_ptr<reply_state> state;
 

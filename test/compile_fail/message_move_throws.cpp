@@ -1,0 +1,11 @@
+// A mailbox carries what moves without throwing: a message that was taken always reaches its handler.
+// expect: constraint|does not satisfy 'message'
+// expect: is_nothrow_move_constructible
+#include <coaccel/actor/mailbox.hpp>
+
+struct awkward {
+    awkward();
+    awkward(awkward&&) noexcept(false);
+};
+
+using box = coaccel::mailbox<awkward>;
