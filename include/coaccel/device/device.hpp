@@ -8,6 +8,7 @@
 #include <coaccel/detail/exec_requests.hpp>
 #include <coaccel/detail/side_requests.hpp>
 #include <coaccel/detail/submit_arguments.hpp>
+#include <coaccel/detail/temporary_range.hpp>
 #include <coaccel/device/device_options.hpp>
 #include <coaccel/device/device_stats.hpp>
 #include <coaccel/device/seq.hpp>
@@ -214,7 +215,7 @@ public:
     ///
     /// Completion signature: void(error_code, buffer<T>).
     /// Lifetimes: `data` stays valid until completion. A temporary lasts as long as the expression it is in: long
-    /// enough for `co_await`, not for a callback or a future.
+    /// enough for `co_await`, not for a callback or a future, for which it does not compile.
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
     auto async_upload(std::span<const T> data, const exec_options& how, Token&& token = {}) const
     {
@@ -242,6 +243,27 @@ public:
     auto async_upload(const Range& data, Token&& token = {}) const
     {
         return async_upload(data, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// Of a temporary: with a token that starts the upload at once this does not compile, because the elements would be
+    /// gone before they are copied.
+    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
+        requires(!std::ranges::borrowed_range<Range>)
+    auto async_upload(Range&& data, const exec_options& how, Token&& token = {}) const
+    {
+        using value = std::ranges::range_value_t<Range>;
+        const std::span<const value> elements(data);
+        using started = decltype(async_upload<value>(elements, how, static_cast<Token&&>(token)));
+        static_assert(starts_when_awaited<started>, COACCEL_TEMPORARY_RANGE);
+        return async_upload<value>(elements, how, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_upload
+    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
+        requires(!std::ranges::borrowed_range<Range>)
+    auto async_upload(Range&& data, Token&& token = {}) const
+    {
+        return async_upload(static_cast<Range&&>(data), exec_options{}, static_cast<Token&&>(token));
     }
 
     /// Copies device memory into a new vector.
@@ -308,6 +330,25 @@ public:
     auto async_write(const buffer<T>& target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
     {
         return async_write(target.ref(), data, exec_options{}, static_cast<Token&&>(token));
+    }
+
+    /// Of a temporary: as for async_upload.
+    template <class Target, element_range Range, asio::completion_token_for<void(error_code)> Token = default_token>
+        requires(!std::ranges::borrowed_range<Range>)
+    auto async_write(const Target& target, Range&& data, const exec_options& how, Token&& token = {}) const
+    {
+        const std::span<const std::ranges::range_value_t<Range>> elements(data);
+        using started = decltype(async_write(target, elements, how, static_cast<Token&&>(token)));
+        static_assert(starts_when_awaited<started>, COACCEL_TEMPORARY_RANGE);
+        return async_write(target, elements, how, static_cast<Token&&>(token));
+    }
+
+    /// \copydoc async_write
+    template <class Target, element_range Range, asio::completion_token_for<void(error_code)> Token = default_token>
+        requires(!std::ranges::borrowed_range<Range>)
+    auto async_write(const Target& target, Range&& data, Token&& token = {}) const
+    {
+        return async_write(target, static_cast<Range&&>(data), exec_options{}, static_cast<Token&&>(token));
     }
 
     /// Copies device memory over `data`, which has the same length.

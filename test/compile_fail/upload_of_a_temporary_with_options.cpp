@@ -1,0 +1,12 @@
+// An upload with a callback starts at once, with options too.
+// expect: the range is a temporary
+#include <coaccel/device/device.hpp>
+
+#include <boost/asio/detached.hpp>
+
+#include <vector>
+
+void start(coaccel::device gpu)
+{
+    gpu.async_upload(std::vector<float>{1, 2}, {.deadline = {}}, [](auto&&...) {});
+}
