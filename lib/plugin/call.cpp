@@ -31,18 +31,37 @@ std::size_t size_of_one(const launch_argument& a) noexcept
     return a.operand == launch_argument::no_operand ? a.type.size : size_of(dtype(a.type.code));
 }
 
+// Neither a number nor an enumeration: a function that takes one of those says so.
+bool is_class(type_code c) noexcept
+{
+    switch (dtype(c)) {
+    case dtype::f16:
+    case dtype::bf16:
+    case dtype::f8_e4m3:
+    case dtype::f8_e5m2:
+    case dtype::c64:
+    case dtype::c128: return true;
+    default: return c == type_code::structure;
+    }
+}
+
 bool takes(const parameter& p, const launch_argument& a) noexcept
 {
     // Whoever only reads does not mind that more is allowed.
     const form given = form_of(a);
     const bool fits = given == p.form || (given == form::write && p.form == form::read);
-    return fits && p.size == size_of_one(a) && (p.type == type::other || int(p.type) == int(a.type.code));
+    if (!fits || p.size != size_of_one(a))
+        return false;
+    if (p.type != type::other)
+        return int(p.type) == int(a.type.code);
+    // Buffers have elements and no structures, so that one of those lies in a buffer of whatever elements.
+    return p.form != form::value || is_class(a.type.code);
 }
 
 std::string text_of(form f, int code, std::size_t size)
 {
     const jit::parameter_type plain{.code = type_code(code)};
-    const std::string what = code == int(type_code::structure) ? "a type of " + std::to_string(size) + " bytes"
+    const std::string what = code == int(type_code::structure) ? "a class of " + std::to_string(size) + " bytes"
                                                                : "'" + jit::to_string(plain) + "'";
     switch (f) {
     case form::value: return what;

@@ -30,7 +30,7 @@ struct stream {
 /// How a function takes an argument: a value, or a buffer that it only reads, or writes too.
 enum class form : std::uint8_t { value, read, write };
 
-/// Numbers of the arithmetic types; everything else is compared by its size.
+/// Numbers of the arithmetic types; classes are compared by their size, and a class is no number.
 enum class type : std::uint8_t {
     f32 = 3,
     f64 = 4,

@@ -139,10 +139,33 @@ TEST_CASE("arguments that are not the function's are refused before it is called
                                                                   "'float', given a buffer to read of 'double'");
         refused(plugin::call("scale_add", in(f), in(g), 1.0f), "a buffer to write of 'float', given a buffer to read");
         refused(plugin::call("scale_add", 1.0f, inout(g), 1.0f), "given 'float'");
-        refused(plugin::call("flip_sign", inout(f)), "a type of 2 bytes");
+        refused(plugin::call("flip_sign", inout(f)), "a class of 2 bytes");
         // Whoever only reads may be given more.
         CHECK_FALSE(d.run(plugin::call("scale_add", inout(f), inout(g), 0.0f)));
         CHECK(d.download(g.ref()) == test::numbers(4));
+    });
+}
+
+TEST_CASE("a number is not taken for a class of its size, nor a class for a number")
+{
+    on_each_device([](isolated_fixture& d) {
+        auto f = d.alloc<float>(1);
+        auto g = d.alloc<double>(1);
+        const auto refused = [&](const auto& op, std::string_view told) {
+            const auto ec = d.run(op);
+            CHECK(ec == errc::argument_mismatch);
+            CHECK(says(ec, told));
+        };
+        refused(plugin::call("add_pair", out(f), 1.0),
+                "argument 2: the function takes a class of 8 bytes, given 'double'");
+        refused(plugin::call("add_pair", out(f), std::int64_t(1)), "given 'long'");
+        refused(plugin::call("copy_double", out(g), pair_of_floats{1, 2}),
+                "argument 2: the function takes 'double', given a class of 8 bytes");
+        CHECK_FALSE(d.run(plugin::call("add_pair", out(f), pair_of_floats{1, 2})));
+        CHECK(d.download(f.ref()) == std::vector<float>{3});
+        // A class of coaccel's is one of the plug-in's own too.
+        CHECK_FALSE(d.run(plugin::call("add_pair", out(f), std::complex<float>(3, 4))));
+        CHECK(d.download(f.ref()) == std::vector<float>{7});
     });
 }
 

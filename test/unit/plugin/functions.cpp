@@ -32,6 +32,16 @@ void tell_values(stream, std::span<double> told, point p, side s, bool flag, std
     std::ranges::copy(all, told.begin());
 }
 
+void add_pair(stream, std::span<float> sum, pair_of_floats p)
+{
+    sum[0] = p.first + p.second;
+}
+
+void copy_double(stream, std::span<double> to, double value)
+{
+    to[0] = value;
+}
+
 // A class of this plug-in's own for 16-bit elements, as __half is.
 struct sixteen {
     std::uint16_t bits;
@@ -79,6 +89,8 @@ void crash(stream)
 COACCEL_PLUGIN_FUNCTION(scale_add)
 COACCEL_PLUGIN_FUNCTION(count_up)
 COACCEL_PLUGIN_FUNCTION(tell_values)
+COACCEL_PLUGIN_FUNCTION(add_pair)
+COACCEL_PLUGIN_FUNCTION(copy_double)
 COACCEL_PLUGIN_FUNCTION(flip_sign)
 COACCEL_PLUGIN_FUNCTION(tell_backend)
 COACCEL_PLUGIN_FUNCTION(nothing)

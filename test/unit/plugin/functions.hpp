@@ -8,6 +8,12 @@ struct point {
     double y;
 };
 
+// As large as a double.
+struct pair_of_floats {
+    float first;
+    float second;
+};
+
 enum class side : int { left = 3, right = 4 };
 
 #endif
