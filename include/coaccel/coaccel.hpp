@@ -10,7 +10,10 @@
 #include <coaccel/core/log.hpp>
 #include <coaccel/cuda/libraries.hpp>
 #include <coaccel/device/device.hpp>
+#include <coaccel/device/device_options_text.hpp>
+#include <coaccel/device/resident.hpp>
 #include <coaccel/device/system_info.hpp>
+#include <coaccel/device/with_retry.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>

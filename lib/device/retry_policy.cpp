@@ -1,0 +1,37 @@
+#include "core/option_check.hpp"
+
+#include <coaccel/device/retry_policy.hpp>
+
+#include <algorithm>
+
+namespace coaccel {
+
+error_code retry_policy::check() const noexcept
+{
+    return detail::check_options({
+        {attempts >= 1, "retry_policy::attempts must be at least 1"},
+        {backoff >= clock::duration::zero(), "retry_policy::backoff is negative"},
+        {max_backoff >= clock::duration::zero(), "retry_policy::max_backoff is negative"},
+        {multiplier >= 1.0, "retry_policy::multiplier must be at least 1"},
+        {retryable != nullptr, "retry_policy::retryable is null"},
+    });
+}
+
+std::optional<retry_counter::clock::duration> retry_counter::failed(const error_code& ec,
+                                                                    clock::time_point now) noexcept
+{
+    if (made_ >= policy_.attempts || !policy_.retryable(ec))
+        return std::nullopt;
+    const auto delay = std::min(next_, policy_.max_backoff);
+    // Subtracted, because a sum with the latest time overflows.
+    if (now >= policy_.deadline || delay >= policy_.deadline - now)
+        return std::nullopt;
+    ++made_;
+    // In floating point, because the product may overflow.
+    const double longer = static_cast<double>(delay.count()) * policy_.multiplier;
+    const bool capped = longer >= static_cast<double>(policy_.max_backoff.count());
+    next_ = capped ? policy_.max_backoff : clock::duration(static_cast<clock::rep>(longer));
+    return delay;
+}
+
+} // namespace coaccel
