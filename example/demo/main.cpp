@@ -4,6 +4,8 @@
 #include "saboteur.hpp"
 #include "server.hpp"
 
+#include <coaccel/core/log.hpp>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

@@ -108,6 +108,7 @@ TEST_CASE("an exhausted allocator harms no op that ends with its device")
         gpu.async_exec(memory::fill<float>{x, 1.0f}, with_blocks(l, [&](error_code ec) { seen.push_back(ec); }));
     test::run_until(io, [&] { return gate.reached(1); });
     gpu.async_shutdown(shutdown::abandon, asio::detached);
+    test::run_until(io, [&] { return gpu.status().state == device_state::stopping; });
     gate.open();
     test::run_until(io, [&] { return seen.size() == left.size(); });
     for (const auto& ec : seen)

@@ -39,12 +39,13 @@ public:
 private:
     static std::mutex& mutex()
     {
-        static std::mutex m;
+        static auto& m = *new std::mutex;
         return m;
     }
     static std::vector<std::string>& lines()
     {
-        static std::vector<std::string> l;
+        // Never destroyed: the thread of the log may add to it until the end of the program.
+        static auto& l = *new std::vector<std::string>;
         return l;
     }
 };

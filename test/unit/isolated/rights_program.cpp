@@ -2,6 +2,7 @@
 // worker.
 #include "core/environment.hpp"
 
+#include <coaccel/core/log.hpp>
 #include <coaccel/device/device.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -93,6 +94,7 @@ int wait_for_end(const char* program)
     isolated gpu(program);
     std::printf("%d\n", gpu.process());
     (void)std::fflush(stdout);
+    (void)coaccel::flush_log();
     for (;;)
         ::pause();
 }
