@@ -31,7 +31,7 @@ const char* text(errc e) noexcept
     case errc::no_reply: return "the request was dropped without a reply";
     case errc::actor_failed: return "the actor failed while it held the message";
     case errc::device_stopped: return "the device is stopped";
-    case errc::device_failed: return "the device has failed for good; its status says why";
+    case errc::device_failed: return "the device has failed; its status says why";
     case errc::backend_unavailable: return "the backend is not available here";
     case errc::start_failed: return "the backend refused to start";
     case errc::context_lost: return "the context was lost";
