@@ -68,7 +68,7 @@ private:
     void start() noexcept;
     void run() noexcept;
     void deliver(const detail::log_message& m, const log_sink* sink, std::uint64_t epoch) noexcept;
-    void write_error(const detail::log_message& m, std::uint64_t epoch) noexcept;
+    void write_error(const detail::log_message& m, std::uint64_t epoch);
     bool on_own_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
     void close() noexcept;
 
@@ -230,6 +230,8 @@ void logger::run() noexcept
         try {
             next = queue_.pop();
         } catch (const std::exception&) {
+            // No memory for it: it is lost, and must not be tried again with the mutex held.
+            queue_.forget_dropped();
             continue;
         }
         sink_ptr sink = sink_;
@@ -260,7 +262,7 @@ try {
 }
 
 /// Not through stdio: a write that blocks would hold its lock.
-void logger::write_error(const detail::log_message& m, std::uint64_t epoch) noexcept
+void logger::write_error(const detail::log_message& m, std::uint64_t epoch)
 {
     std::string line;
     line.append("coaccel: ").append(name_of(m.level)).append(": ").append(m.text).append("\n");

@@ -31,6 +31,7 @@ public:
     void push(log_level level, std::string_view text, void (*receiver)(std::string_view) = nullptr);
     /// Counts one that is not delivered.
     void drop() noexcept { ++dropped_; }
+    void forget_dropped() noexcept { dropped_ = 0; }
 
     std::optional<log_message> pop();
     bool empty() const noexcept { return messages_.empty() && dropped_ == 0; }

@@ -176,13 +176,15 @@ pending* device_core::turn(turn_caller caller, clock::duration patience)
     // The turn that comes at once looks at all of these itself.
     const bool again =
         next.when == next_turn::kind::again || !set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
-    // Before the next turn can begin on another thread, so that completions are posted in the order of their ends.
-    pending* first = nullptr;
-    if (caller == turn_caller::executor)
-        first = done_.post_all_but_first();
-    else
-        done_.post_all();
-    if (again || !inbox_.rest())
+    // The first is left for the caller to resume, as the last thing it does: other threads can call the rest meanwhile.
+    // Those are posted before the next turn can begin on another thread, so that they are in the order of their ends.
+    pending* const first =
+        caller == turn_caller::executor && !done_.empty() && done_.front()->may_resume() ? done_.pop_front() : nullptr;
+    const bool posted = !done_.empty();
+    done_.post_all();
+    // An io_context for one thread queues what that thread posts behind what other threads post meanwhile. A turn that
+    // another thread asks for would overtake the completions of this one, so the next turn is queued behind them here.
+    if (again || posted || !inbox_.rest())
         schedule();
     return first;
 }

@@ -5,6 +5,7 @@
 #include <boost/asio/error.hpp>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace coaccel::detail {
@@ -42,14 +43,16 @@ std::string name_of(std::span<const bound_op> ops)
 
 } // namespace
 
-void op_statistics::ran(const request& r, std::chrono::nanoseconds time)
-{
+void op_statistics::ran(const request& r, std::chrono::nanoseconds time) noexcept
+try {
     const auto ops = counted(r);
     const auto key = key_of(ops);
     auto found = rows_.find(key);
     if (found == rows_.end())
         found = rows_.emplace(key, std::make_unique<row>(name_of(ops))).first;
     found->second->times.add(time);
+} catch (const std::bad_alloc&) {
+    // No memory for a further row: the op is not counted in one.
 }
 
 void op_statistics::ended(const request& r, const error_code& ec) noexcept

@@ -17,7 +17,7 @@ namespace coaccel::detail {
 class COACCEL_DECL op_statistics {
 public:
     /// A request that a context had has ended; `time` since its arrival.
-    void ran(const request& r, std::chrono::nanoseconds time);
+    void ran(const request& r, std::chrono::nanoseconds time) noexcept;
 
     /// A request has ended, whether a context had it or not.
     void ended(const request& r, const error_code& ec) noexcept;

@@ -120,15 +120,6 @@ public:
             op->post();
     }
 
-    /// Posts all of them but the first, and that too unless its handler may be called on this thread. The one that is
-    /// left is for the caller to resume, as the last thing it does: other threads can call the rest meanwhile.
-    [[nodiscard]] pending* post_all_but_first()
-    {
-        pending* first = head_ && head_->may_resume() ? pop_front() : nullptr;
-        post_all();
-        return first;
-    }
-
     void swap(pending_list& other) noexcept
     {
         std::swap(head_, other.head_);

@@ -173,8 +173,8 @@ private:
 
     template <class... Args>
     explicit pending_op(Handler&& handler, const Executor& ex, Args&&... args)
-        : Base(std::forward<Args>(args)...), handler_(std::move(handler)),
-          handler_work_(asio::get_associated_executor(handler_, ex)), io_work_(work_beside_the_handlers(ex))
+        : Base(std::forward<Args>(args)...), handler_work_(asio::get_associated_executor(handler, ex)),
+          io_work_(work_beside_the_handlers(handler, ex)), handler_(std::move(handler))
     {
         if constexpr (detaches)
             this->uses_callers_memory = false;
@@ -188,10 +188,10 @@ private:
             return io_work_->get_executor();
     }
 
-    std::optional<executor_work<Executor>> work_beside_the_handlers(const Executor& ex) const
+    static std::optional<executor_work<Executor>> work_beside_the_handlers(const Handler& handler, const Executor& ex)
     {
         if constexpr (std::is_same_v<handler_executor, Executor>) {
-            if (asio::get_associated_executor(handler_, ex) == ex)
+            if (asio::get_associated_executor(handler, ex) == ex)
                 return std::nullopt;
         }
         return executor_work<Executor>(ex);
@@ -206,10 +206,11 @@ private:
         traits::deallocate(alloc, this, 1);
     }
 
-    Handler handler_;
     executor_work<handler_executor> handler_work_;
     /// Empty: the handler's is work on the same executor.
     std::optional<executor_work<Executor>> io_work_;
+    // After what may throw while it is made, so that the handler then stays where it was.
+    Handler handler_;
     post_room room_;
 };
 

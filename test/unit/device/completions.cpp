@@ -12,6 +12,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <vector>
 
 // Several completions found in one turn of a device.
@@ -128,6 +129,28 @@ TEST_CASE("a handler that polls sees the next completion")
         gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code) { ++ended; });
         test::run_until(io, [&] { return ended == 2; });
         CHECK(seen_from_within == 2);
+    }
+}
+
+TEST_CASE("an op that another thread starts meanwhile does not overtake completions that are on their way")
+{
+    for (const int hint : {1, 2}) {
+        CAPTURE(hint);
+        asio::io_context io(hint);
+        auto gpu = make_device(io, test::in_turn_options());
+        auto x = await(io, gpu.async_alloc<float>(4)).value();
+        std::vector<int> order;
+        const auto start = [&](int i) {
+            gpu.async_exec(memory::fill<float>{x, 1.0f}, [&order, i](error_code) { order.push_back(i); });
+        };
+        // From outside of the executor, so that one turn takes in both.
+        gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code) {
+            order.push_back(0);
+            std::thread(start, 2).join();
+        });
+        start(1);
+        test::run_until(io, [&] { return order.size() == 3; });
+        CHECK(order == std::vector{0, 1, 2});
     }
 }
 
