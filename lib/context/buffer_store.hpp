@@ -129,7 +129,11 @@ private:
         const point last = uses.front();
         if (!in_stream_order || uses.size() > 1 || b.kind != memory_kind::device || !lanes_.has_taken_off(last))
             return false;
-        backend_.release(lanes_[last.lane].work, b.memory, b.bytes, b.kind);
+        auto& user = lanes_[last.lane];
+        if (!user.has_room_for_free())
+            return false;
+        backend_.release(user.work, b.memory, b.bytes, b.kind);
+        user.note_free();
         advance(returning_, last);
         return true;
     }

@@ -24,7 +24,7 @@ public:
     using event = typename B::event;
     using stream = typename B::stream;
 
-    /// How many ops, waits and records may be on the stream: a driver whose queue is full would block.
+    /// How many ops, waits, records and frees may be on the stream: a driver whose queue is full would block.
     static constexpr std::size_t most_commands = [] {
         if constexpr (requires { B::most_commands_on_stream; })
             return B::most_commands_on_stream;
@@ -83,6 +83,21 @@ public:
     }
 
     bool has_room() const noexcept { return commands < most_commands; }
+
+    /// Whether memory may be freed on the stream, behind the newest flight. Such a free counts as part of that flight,
+    /// because an idle lane has no later one that would show its end. It may still be on the stream when the flight
+    /// has passed, so a flight takes only a limited number of them.
+    bool has_room_for_free() const noexcept
+    {
+        return has_room() && unmarked_ == 0 && !flights.empty() && flights.back().commands < most_commands / 2;
+    }
+
+    /// Memory was freed on the stream.
+    void note_free() noexcept
+    {
+        ++commands;
+        ++flights.back().commands;
+    }
 
     /// An op, a wait or a record was put on the stream.
     void note_command() noexcept

@@ -133,7 +133,8 @@ public:
     ///
     /// The function is called as `function(native_stream, span<const A>, span<B>)`, one span for each
     /// operand, over device memory. On a GPU it enqueues work on the stream and returns; on the host it
-    /// does the work itself, on a thread of the backend.
+    /// does the work itself, on a thread of the backend. It counts as one command of the stream however many kernels it
+    /// launches, so it should launch fewer than about 300: a driver whose launch queue is full blocks the device.
     ///
     /// Completion signature: void(error_code).
     /// Errors: errc::user_exception when the function threw.

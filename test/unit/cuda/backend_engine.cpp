@@ -190,6 +190,40 @@ TEST_CASE("10,000 ops at once, on several lanes, do not fill the launch queue ei
     CHECK(as_cuda(*w).driver.violations().empty());
 }
 
+TEST_CASE("buffers that are released behind ops in flight do not fill the launch queue either")
+{
+    auto w = test::contexts_under_test().front().make();
+    context_driver d(*w);
+    const auto x = d.floats(4);
+    const auto used = d.context->memory().used;
+    std::deque<exec<memory::copy<float>>> all;
+    // Twice: what was freed the first time takes no room from what follows.
+    for (int round = 0; round < 2; ++round) {
+        std::vector<ref<float>> buffers;
+        for (int i = 0; i < 600; ++i)
+            buffers.push_back(d.floats(4));
+        lane_gate gate;
+        hold<inout<float>> held(hold_lane{w.get(), gate}, std::tuple(inout<float>(x)));
+        held.options.lane = 0;
+        d.submit(held);
+        gate.wait_for(1);
+        for (std::size_t i = 0; i < buffers.size(); i += 2) {
+            const memory::copy<float> op{buffers[i], buffers[i + 1]};
+            d.submit(all.emplace_back(op, exec_options{.lane = 0}));
+            d.context->release(buffers[i].raw());
+            d.context->release(buffers[i + 1].raw());
+        }
+        (void)d.context->turn(clock::now());
+        gate.open();
+        d.run_until([&] { return d.has_ended(held) && d.has_ended(all.back()); });
+        d.ended.erase(&held);
+    }
+    for (auto& r : all)
+        CHECK_FALSE(d.outcome(r));
+    d.run_until([&] { return d.context->memory().used == used; });
+    CHECK(as_cuda(*w).driver.violations().empty());
+}
+
 TEST_CASE("an error in the middle of many ops ends their request, and what comes after it runs")
 {
     for_each_context([](context_world& w) {
