@@ -9,6 +9,8 @@
 #include <coaccel/detail/transfer_ops.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -38,7 +40,7 @@ public:
     access_log& log(std::uint32_t slot) noexcept { return table_.log(slot); }
 
     /// Pending: the memory is on its way, and is to be asked for again. Out of memory is an answer only when no
-    /// released memory is still in use.
+    /// released memory is still in use, or when all of it would not be enough.
     result<progress> allocate(const allocate_op& op, allocation& out)
     {
         if (!lane_) {
@@ -46,7 +48,7 @@ public:
         }
         const auto memory = backend_.allocate(lane_->work, *op.bytes(), op.kind);
         if (!memory)
-            return wait_or_fail(memory.error());
+            return wait_or_fail(memory.error(), op);
         if (!memory.value())
             return progress::pending;
         const any_ref made = table_.insert(memory.value(), op.count, op.type, op.kind);
@@ -77,6 +79,9 @@ public:
     /// they would take what it waits for.
     bool starving() const noexcept { return starving_; }
 
+    /// The allocation that waits for released memory is not wanted any more.
+    void stop_starving() noexcept { starving_ = false; }
+
     /// Whether allocations that wait are worth another try; if so none counts as starving from then on.
     bool try_again() noexcept
     {
@@ -91,15 +96,26 @@ private:
     /// Whether the backend can hand memory out again in the order of a stream that still uses it.
     static constexpr bool in_stream_order = requires { requires B::releases_in_stream_order; };
 
-    result<progress> wait_or_fail(error_code ec)
+    result<progress> wait_or_fail(error_code ec, const allocate_op& op)
     {
-        if (errc_of(ec) != errc::out_of_memory || !released_in_use())
+        if (errc_of(ec) != errc::out_of_memory || !released_in_use() || *op.bytes() > most_memory(op.kind))
             return ec;
         starving_ = true;
         came_back_ = false;
         // What is released in stream order from here on does not prolong the wait.
         awaited_ = returning_;
         return progress::pending;
+    }
+
+    /// What a buffer could get if there were no other, as far as is known.
+    std::uint64_t most_memory(memory_kind kind) const noexcept
+    {
+        auto most = std::numeric_limits<std::uint64_t>::max();
+        if constexpr (requires { backend_.memory_limit(); })
+            most = backend_.memory_limit();
+        // Managed memory may be larger than the device's.
+        const auto total = kind == memory_kind::device ? backend_.memory().total : 0;
+        return total != 0 ? std::min<std::uint64_t>(most, total) : most;
     }
 
     bool released_in_use() const noexcept { return !retiring_.empty() || !all_back(returning_); }

@@ -165,7 +165,9 @@ private:
                 return events_.finished(r, placed(r, i, bound.error()));
             if (bound.value() == progress::pending) {
                 hungry_.push_back(&r);
-                return;
+                if (buffers_.starving())
+                    starving_ = &r;
+                return end_given_up();
             }
         }
         // Memory is there as soon as it is handed out.
@@ -278,6 +280,7 @@ private:
     /// Goes on with what was waiting for the backend, or for what waited for it.
     void go_on()
     {
+        end_given_up();
         if (!hungry_.empty() && buffers_.try_again())
             for (request* r : std::exchange(hungry_, {}))
                 start(*r);
@@ -289,6 +292,17 @@ private:
                     moved = true;
                 }
         }
+    }
+
+    /// Ends the request that the other allocations wait behind, if its caller has given up: nothing of it is on the
+    /// device yet.
+    void end_given_up()
+    {
+        if (!buffers_.starving() || !starving_->given_up)
+            return;
+        buffers_.stop_starving();
+        std::erase(hungry_, starving_);
+        events_.finished(*starving_, starving_->given_up);
     }
 
     /// Coming round costs the executor a call of the system, and what ends meanwhile is seen late.
@@ -349,6 +363,8 @@ private:
     std::vector<use> uses_;
     /// Requests whose memory is being asked for.
     std::vector<request*> hungry_;
+    /// The one that the others wait behind, while buffers_.starving().
+    request* starving_ = nullptr;
     bool progressed_ = false;
     bool polling_ = false;
     bool dead_ = false;

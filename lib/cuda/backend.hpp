@@ -83,6 +83,8 @@ public:
     memory_info memory() const noexcept;
     /// Only `used` and `high_water` of it, without a call of the driver.
     memory_info memory_use() const noexcept { return memory_.use(); }
+    /// The most that buffers may take up together.
+    std::uint64_t memory_limit() const noexcept { return memory_.limit(); }
 
     bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
     const op_info* describe(std::uint64_t id) const noexcept

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -50,6 +51,7 @@ public:
     void trim() noexcept;
 
     void fill(memory_info& info) const noexcept;
+    std::uint64_t limit() const noexcept { return limit_ != 0 ? limit_ : std::numeric_limits<std::uint64_t>::max(); }
     /// Only `used` and `high_water`, without a call of the driver.
     memory_info use() const noexcept;
 

@@ -296,6 +296,71 @@ TEST_CASE("an allocation waits for memory that was released and is still in use,
             true);
 }
 
+TEST_CASE("an allocation larger than all memory is refused at once, and others do not wait behind it")
+{
+    for_each_context(
+        [](context_world& w) {
+            if (!w.limit_memory(8192))
+                return;
+            context_driver d(w);
+            const auto x = d.floats(256);
+            lane_gate gate;
+            hold<in<float>> held(hold_lane{&w, gate}, std::tuple(in<float>(x)));
+            d.submit(held);
+            gate.wait_for(1);
+            d.context->release(x.raw());
+            test::allocate_request impossible(4096);
+            test::allocate_request small(256);
+            d.submit(impossible);
+            d.submit(small);
+            d.run_until([&] { return d.has_ended(impossible) && d.has_ended(small); });
+            CHECK(d.outcome(impossible) == errc::out_of_memory);
+            CHECK_FALSE(d.outcome(small));
+            CHECK_FALSE(d.has_ended(held));
+            gate.open();
+            d.run_until([&] { return d.has_ended(held); });
+            d.context->release(small.made.ref);
+        },
+        true);
+}
+
+TEST_CASE("an allocation whose caller has given up does not keep others waiting")
+{
+    for_each_context(
+        [](context_world& w) {
+            if (!w.limit_memory(8192))
+                return;
+            context_driver d(w);
+            const auto x = d.floats(1024);
+            lane_gate gate;
+            hold<in<float>> a(hold_lane{&w, gate}, std::tuple(in<float>(x)));
+            hold<in<float>> b(hold_lane{&w, gate}, std::tuple(in<float>(x)));
+            a.options.lane = 0;
+            b.options.lane = 1;
+            d.submit(a);
+            d.submit(b);
+            gate.wait_for(2);
+            // Two lanes use it, so that it stays in use.
+            d.context->release(x.raw());
+            test::allocate_request large(1536);
+            test::allocate_request small(256);
+            d.submit(large);
+            d.submit(small);
+            (void)d.context->turn(clock::now());
+            CHECK_FALSE(d.has_ended(large));
+            CHECK_FALSE(d.has_ended(small));
+            large.given_up = errc::deadline_exceeded;
+            d.run_until([&] { return d.has_ended(large) && d.has_ended(small); });
+            CHECK(d.outcome(large) == errc::deadline_exceeded);
+            CHECK_FALSE(d.outcome(small));
+            CHECK_FALSE(d.has_ended(a));
+            gate.open();
+            d.run_until([&] { return d.has_ended(a) && d.has_ended(b); });
+            d.context->release(small.made.ref);
+        },
+        true);
+}
+
 TEST_CASE("bad refs are typed errors and start nothing")
 {
     for_each_context([](context_world& w) {
