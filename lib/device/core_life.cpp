@@ -96,7 +96,7 @@ void device_core::follow_failure(const error_code& why, lifecycle::step step)
     // A context that a stopping device does not get is no news.
     const auto level = life_.stopping() ? log_level::info : failed ? log_level::error : log_level::warning;
     if (log_enabled(level)) {
-        // Of several lines, or from a worker: it must not look like other messages.
+        // It may come from a worker, and must not look like other messages.
         const auto reason = worker::printable(why.message());
         log_line(level, failed ? "failed: " + reason
                                : reason + "; restart " + std::to_string(life_.restarts(now_)) + " of " +

@@ -1,11 +1,10 @@
 #include "worker/find_program.hpp"
 
+#include "worker/own_file.hpp"
 #include "worker/trusted_file.hpp"
 
 #include <cstdlib>
-#include <dlfcn.h>
 #include <filesystem>
-#include <link.h>
 #include <system_error>
 #include <utility>
 
@@ -21,22 +20,6 @@ std::string absolute(const char* file)
     std::error_code failed;
     const auto whole = fs::absolute(file, failed);
     return failed ? file : whole.string();
-}
-
-// The directory of the shared library this code is in, or else of the program.
-std::string own_directory()
-{
-    static const char anchor = 0;
-    Dl_info info{};
-    link_map* map = nullptr;
-    std::error_code ignored;
-    // The program itself has no name in the list of loaded objects; what dladdr tells is its argv[0], which may lie.
-    if (::dladdr1(&anchor, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 && map && map->l_name &&
-        map->l_name[0] == '/') {
-        const auto file = fs::canonical(map->l_name, ignored);
-        return (ignored ? fs::path(map->l_name) : file).parent_path().string();
-    }
-    return fs::read_symlink("/proc/self/exe", ignored).parent_path().string();
 }
 
 } // namespace
@@ -89,15 +72,18 @@ result<std::string> find_program(const std::optional<named_program>& named)
         return note_error(errc::worker_missing,
                           "the worker program " + named->file + " (" + named->named_by + "): " + checked.why);
     }
-    std::string message = "no worker program that can be run: neither worker.program nor COACCEL_WORKER names one, nor "
-                          "is there one in any of the usual places:";
-    for (const auto& place : program_places(own_directory(), configured_folders())) {
+    // A program that is there and refused is most likely the cause, so it is told first.
+    std::string refused, absent;
+    for (const auto& place : program_places(fs::path(own_file()).parent_path().string(), configured_folders())) {
         auto checked = check_file(place, whom);
         if (checked.why.empty())
             return std::move(checked.path);
-        message += "\n  " + place + ": " + checked.why;
+        std::error_code ignored;
+        (fs::exists(place, ignored) ? refused : absent) += "; " + place + ": " + checked.why;
     }
-    return note_error(errc::worker_missing, std::move(message));
+    return note_error(errc::worker_missing, "no worker program that can be run: neither worker.program nor "
+                                            "COACCEL_WORKER names one, nor is there one in any of the usual places: " +
+                                                (refused + absent).substr(2));
 }
 
 } // namespace coaccel::worker

@@ -14,7 +14,7 @@ namespace coaccel::worker {
 COACCEL_DECL std::vector<std::string> program_places(const std::string& directory,
                                                      const std::vector<std::string>& configured);
 
-/// Where this build of coaccel was configured to be installed, or else where it was built.
+/// Where this build of coaccel was configured to be installed, if it was, and where it was built.
 COACCEL_DECL std::vector<std::string> configured_folders();
 
 /// A program that somebody asked for.
@@ -29,7 +29,7 @@ struct named_program {
 COACCEL_DECL std::optional<named_program> name_program(const char* option);
 
 /// The worker program: the named one, else the one that was installed or built with this library.
-/// The path has no symbolic links in it, and nobody but this user and root can put another file there.
+/// The path has no symbolic links in it, and nobody can put another file there that trust::of_process() does not name.
 /// errc::worker_missing, with the places looked at and what is wrong with each, when there is none that can be run or
 /// that others cannot change.
 COACCEL_DECL result<std::string> find_program(const std::optional<named_program>& named);

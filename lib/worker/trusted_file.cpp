@@ -1,8 +1,11 @@
 #include "worker/trusted_file.hpp"
 
+#include "worker/own_file.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <fcntl.h>
 #include <filesystem>
 #include <string_view>
 #include <sys/stat.h>
@@ -22,19 +25,32 @@ std::string system_reason(int code)
     return std::generic_category().message(code);
 }
 
-/// Empty: nobody but the trusted users can change what is at this path.
+template <class Id>
+bool has(const std::vector<Id>& ids, Id wanted)
+{
+    return std::ranges::find(ids, wanted) != ids.end();
+}
+
+/// Whether the permissions say who can change this, besides its owner. Those of a link mean nothing. In a sticky folder
+/// others can neither remove nor rename what is not theirs.
+bool has_writers(const struct stat& found)
+{
+    return !S_ISLNK(found.st_mode) && !(S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0);
+}
+
+/// Empty: nobody but those that are trusted can change what is at this path.
 std::string fault_of(const std::string& path, const struct stat& found, const trust& whom)
 {
-    if (std::ranges::find(whom.owners, found.st_uid) == whom.owners.end())
+    if (whom.everybody)
+        return {};
+    if (!has(whom.owners, found.st_uid))
         return path + " belongs to another user (" + std::to_string(found.st_uid) + ")";
-    // The permissions of a link mean nothing. In a sticky folder others can neither remove nor rename what is not
-    // theirs.
-    if (S_ISLNK(found.st_mode) || (S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0))
+    if (!has_writers(found))
         return {};
     if ((found.st_mode & S_IWOTH) != 0)
         return path + " can be written by everybody";
     const bool private_group = whom.private_groups && found.st_gid == found.st_uid;
-    if ((found.st_mode & S_IWGRP) != 0 && !private_group)
+    if ((found.st_mode & S_IWGRP) != 0 && !private_group && !has(whom.groups, found.st_gid))
         return path + " can be written by its group (" + std::to_string(found.st_gid) + ")";
     return {};
 }
@@ -50,20 +66,31 @@ void put_first(std::deque<std::string>& names, const fs::path& path)
 
 } // namespace
 
+void trust::add_writers_of(const std::string& file)
+{
+    if (file.empty())
+        return;
+    struct stat found{};
+    for (fs::path at = file;; at = at.parent_path()) {
+        if (::stat(at.c_str(), &found) == 0) {
+            owners.push_back(found.st_uid);
+            if (has_writers(found) && (found.st_mode & S_IWGRP) != 0)
+                groups.push_back(found.st_gid);
+            if (has_writers(found) && (found.st_mode & S_IWOTH) != 0)
+                everybody = true;
+        }
+        if (!at.has_relative_path())
+            return;
+    }
+}
+
 trust trust::of_process(detail::rights with)
 {
     trust whom{.owners = {0, ::geteuid()}, .private_groups = with == detail::rights::same};
     if (with == detail::rights::elevated)
         return whom;
-    std::error_code failed;
-    auto own = fs::read_symlink("/proc/self/exe", failed);
-    struct stat found{};
-    for (; !failed; own = own.parent_path()) {
-        if (::stat(own.c_str(), &found) == 0)
-            whom.owners.push_back(found.st_uid);
-        if (!own.has_relative_path())
-            break;
-    }
+    whom.add_writers_of(program_file());
+    whom.add_writers_of(own_file());
     return whom;
 }
 
@@ -108,7 +135,8 @@ checked_file check_file(const std::string& file, const trust& whom)
     }
     if (!S_ISREG(found.st_mode))
         return {{}, "not a regular file"};
-    if (::access(at.c_str(), X_OK) != 0)
+    // By the effective user, as execve() does.
+    if (::faccessat(AT_FDCWD, at.c_str(), X_OK, AT_EACCESS) != 0)
         return {{}, system_reason(errno)};
     return {at.string(), {}};
 }

@@ -17,6 +17,12 @@ namespace fs = std::filesystem;
 
 constexpr ::uid_t somebody_else = 65534;
 
+/// That of a process whose program only root and its user can replace, wherever this one is.
+trust strict()
+{
+    return {.owners = {0, ::geteuid()}, .private_groups = true};
+}
+
 /// A program in a folder, and a folder for links beside it; nobody else can write to any of them.
 struct place : test::temporary_folder {
     place()
@@ -32,7 +38,7 @@ struct place : test::temporary_folder {
     static void set(const std::string& file, ::mode_t mode) { REQUIRE(::chmod(file.c_str(), mode) == 0); }
 
     /// Empty when the file is accepted, and it is the program.
-    std::string why(const std::string& file, const trust& whom = trust::of_process(detail::rights::same)) const
+    std::string why(const std::string& file, const trust& whom = strict()) const
     {
         const auto checked = check_file(file, whom);
         if (checked.why.empty())
@@ -129,7 +135,7 @@ TEST_CASE("what belongs to another user is refused")
     }
     fs::create_symlink(p.program, p.links + "/link");
     p.set(p.links, 01777);
-    auto wider = trust::of_process(detail::rights::same);
+    auto wider = strict();
     wider.owners.push_back(somebody_else);
     for (const auto& changed : {p.program, p.bin, p.links, p.links + "/link"}) {
         CAPTURE(changed);
@@ -140,10 +146,58 @@ TEST_CASE("what belongs to another user is refused")
     }
 }
 
+TEST_CASE("users and groups that can replace the running program may replace the worker program")
+{
+    const place p;
+    const auto running = p.links + "/running";
+    std::ofstream(running) << "nothing";
+    p.set(running, 0755);
+    const auto beside = [&] {
+        auto whom = strict();
+        whom.add_writers_of(running);
+        return whom;
+    };
+    CHECK_FALSE(beside().everybody);
+    p.set(p.bin, 0777);
+    const auto open = p.bin + " can be written by everybody";
+    CHECK(p.why(p.program, beside()) == open);
+    // Others cannot replace anything in a sticky folder.
+    p.set(p.links, 01777);
+    CHECK(p.why(p.program, beside()) == open);
+    p.set(p.links, 0777);
+    CHECK(p.why(p.program, beside()) == "");
+    p.set(p.links, 0755);
+    p.set(running, 0757);
+    CHECK(p.why(p.program, beside()) == "");
+    p.set(running, 0755);
+    p.set(p.bin, 0755);
+    p.set(p.root, 0777);
+    CHECK(p.why(p.program, beside()) == "");
+    p.set(p.root, 0755);
+    if (::geteuid() != 0) {
+        MESSAGE("not checked: changing owners and groups needs root");
+        return;
+    }
+    constexpr ::gid_t group = 12345;
+    p.set(p.program, 0775);
+    REQUIRE(::chown(p.program.c_str(), somebody_else, group) == 0);
+    CHECK(p.why(p.program, beside()) == p.program + " belongs to another user (65534)");
+    REQUIRE(::chown(p.links.c_str(), somebody_else, group) == 0);
+    // It belongs to that group, which cannot write to it.
+    CHECK(p.why(p.program, beside()) == p.program + " can be written by its group (12345)");
+    p.set(p.links, 02775);
+    CHECK(p.why(p.program, beside()) == "");
+    REQUIRE(::chown(p.program.c_str(), somebody_else, group + 1) == 0);
+    CHECK(p.why(p.program, beside()) == p.program + " can be written by its group (12346)");
+}
+
 TEST_CASE("with elevated rights only root and the effective user are trusted")
 {
-    CHECK(trust::of_process(detail::rights::elevated).owners == std::vector<::uid_t>{0, ::geteuid()});
-    CHECK_FALSE(trust::of_process(detail::rights::elevated).private_groups);
+    const auto whom = trust::of_process(detail::rights::elevated);
+    CHECK(whom.owners == std::vector<::uid_t>{0, ::geteuid()});
+    CHECK_FALSE(whom.private_groups);
+    CHECK(whom.groups.empty());
+    CHECK_FALSE(whom.everybody);
 }
 
 TEST_SUITE_END();
