@@ -21,6 +21,12 @@ latest_copy& latest()
     return *kept;
 }
 
+// They choose among the GPUs that the user can use anyway.
+bool names_no_file(std::string_view variable)
+{
+    return variable.starts_with("CUDA_VISIBLE_DEVICES=") || variable.starts_with("CUDA_DEVICE_ORDER=");
+}
+
 } // namespace
 
 rights rights_of_process() noexcept
@@ -31,10 +37,9 @@ rights rights_of_process() noexcept
 environment copy_variables(const char* const* variables, rights with)
 {
     environment copy;
-    if (with == rights::elevated)
-        return copy;
     for (; variables && *variables; ++variables)
-        copy.emplace_back(*variables);
+        if (with == rights::same || names_no_file(*variables))
+            copy.emplace_back(*variables);
     return copy;
 }
 

@@ -14,7 +14,8 @@ namespace coaccel::detail {
 enum class rights : std::uint8_t {
     /// No more than that user has.
     same,
-    /// More, as of a set-uid program. What that user has put into the environment must not be trusted.
+    /// More, as of a program that is set-uid or has file capabilities. What that user has put into the environment must
+    /// not be trusted.
     elevated,
 };
 
@@ -24,7 +25,8 @@ COACCEL_DECL rights rights_of_process() noexcept;
 /// Each as NAME=value.
 using environment = std::vector<std::string>;
 
-/// A copy of `variables`, which end with a null pointer as `environ` does; nothing with elevated rights.
+/// A copy of `variables`, which end with a null pointer as `environ` does. With elevated rights only of those that
+/// choose GPUs and name no file.
 COACCEL_DECL environment copy_variables(const char* const* variables, rights with);
 
 /// Copies the environment of this process, for this caller and for environment_value().

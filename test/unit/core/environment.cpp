@@ -9,12 +9,16 @@ using namespace coaccel::detail;
 
 TEST_SUITE_BEGIN("environment");
 
-TEST_CASE("with elevated rights nothing is taken from the environment")
+TEST_CASE("with elevated rights nothing but the choice of GPUs is taken from the environment")
 {
     const char* const variables[] = {"PATH=/bin", "COACCEL_LIBCUDA=/home/user/evil.so", "EMPTY=", nullptr};
     CHECK(copy_variables(variables, rights::same) ==
           environment{"PATH=/bin", "COACCEL_LIBCUDA=/home/user/evil.so", "EMPTY="});
     CHECK(copy_variables(variables, rights::elevated).empty());
+    const char* const choice[] = {"CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES_FILE=/evil", "CUDA_PATH=/evil",
+                                  "CUDA_DEVICE_ORDER=PCI_BUS_ID", nullptr};
+    CHECK(copy_variables(choice, rights::elevated) ==
+          environment{"CUDA_VISIBLE_DEVICES=1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"});
     CHECK(copy_variables(nullptr, rights::same).empty());
     // This one was started as it is.
     CHECK(rights_of_process() == rights::same);
