@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -125,7 +124,12 @@ result<child_process> child_process::start(const child_setup& setup)
     plan.descriptors = sources;
     plan.core = setup.core ? &*setup.core : nullptr;
     plan.oom_score_raise = setup.oom_score_raise;
+    // Not those of the launcher, which has them from the thread that needed it first.
+    const auto affinity = setup.affinity.empty() ? affinity_of_thread() : setup.affinity;
+    plan.affinity = affinity;
     auto made = thread->start(plan);
+    if (made.error != 0 && made.call)
+        return system_failure(made.error, errc::start_failed, setup.program + ": " + made.call);
     if (made.error != 0)
         return system_failure(made.error, errc::worker_missing, setup.program);
     return child_process(made.pid, std::move(made.pidfd), std::move(errors), std::move(thread));
@@ -159,7 +163,7 @@ bool child_process::kill() noexcept
 {
     if (!pidfd_ || forked())
         return true;
-    return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 || errno != EPERM;
+    return kill_child(pid_, pidfd_.get());
 }
 
 std::optional<child_process::end> child_process::ended() noexcept

@@ -1,6 +1,7 @@
 #ifndef COACCEL_WORKER_CHILD_PROCESS_HPP
 #define COACCEL_WORKER_CHILD_PROCESS_HPP
 
+#include "worker/affinity.hpp"
 #include "worker/unique_fd.hpp"
 
 #include <coaccel/core/result.hpp>
@@ -26,6 +27,8 @@ struct child_setup {
     std::optional<rlimit> core{};
     /// How much sooner than this process the child is to be killed when the machine runs out of memory, of 1000.
     int oom_score_raise = 0;
+    /// The CPUs that the child may run on; empty: those of the thread that starts it.
+    cpu_mask affinity{};
 };
 
 class launcher;

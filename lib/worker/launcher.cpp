@@ -69,7 +69,8 @@ launcher::launcher(std::shared_ptr<state> s) : state_(std::move(s))
 std::shared_ptr<launcher> launcher::shared()
 {
     static std::mutex mutex;
-    static std::weak_ptr<launcher> current;
+    // Never destroyed: threads of the library may outlive the end of main().
+    static auto& current = *new std::weak_ptr<launcher>;
     watch_forks();
     if (forked())
         return nullptr;

@@ -338,7 +338,8 @@ overseer::overseer(std::shared_ptr<state> s) : state_(std::move(s))
 std::shared_ptr<overseer> overseer::shared()
 {
     static std::mutex mutex;
-    static std::weak_ptr<overseer> current;
+    // Never destroyed: threads of the library may outlive the end of main().
+    static auto& current = *new std::weak_ptr<overseer>;
     watch_forks();
     if (forked())
         return nullptr;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -35,7 +36,11 @@ struct task {
     // The value for /proc/self/oom_score_adj; empty: it stays.
     std::array<char, 16> oom_score;
     std::size_t oom_score_length;
+    // The soft limit of this process.
+    unsigned descriptor_limit;
     int error;
+    // As in `spawned`.
+    const char* call;
 };
 
 void set_mask(const signal_mask& mask, signal_mask* before) noexcept
@@ -49,6 +54,45 @@ void set_mask(const signal_mask& mask, signal_mask* before) noexcept
 #define COACCEL_UNCHECKED __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
 #endif
 
+/// As the kernel writes them.
+struct directory_entry {
+    std::uint64_t inode;
+    std::int64_t offset;
+    std::uint16_t bytes;
+    unsigned char type;
+    char name[1];
+};
+
+/// Closes all descriptors from `first` on, for kernels and filters that have no close_range(). In the child, like
+/// prepare().
+COACCEL_UNCHECKED void close_from(int first, unsigned limit) noexcept
+{
+    const long folder = ::syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        for (auto i = static_cast<unsigned>(first); i < limit; ++i)
+            (void)::syscall(SYS_close, i);
+        return;
+    }
+    alignas(directory_entry) char entries[1024];
+    for (;;) {
+        const long bytes = ::syscall(SYS_getdents64, folder, entries, sizeof entries);
+        if (bytes <= 0)
+            break;
+        for (long at = 0; at < bytes;) {
+            const auto* entry = reinterpret_cast<const directory_entry*>(entries + at);
+            at += entry->bytes;
+            long number = 0;
+            const char* digit = entry->name;
+            for (; *digit >= '0' && *digit <= '9'; ++digit)
+                number = number * 10 + (*digit - '0');
+            // The listing goes on after the number it was at, so that closing one skips none.
+            if (digit != entry->name && number >= first && number != folder)
+                (void)::syscall(SYS_close, number);
+        }
+    }
+    (void)::syscall(SYS_close, folder);
+}
+
 /// In the child, which shares the memory of its parent until it has executed the program: only system calls, and those
 /// without the interceptors of sanitizers, which would take them for calls of the parent.
 COACCEL_UNCHECKED int prepare(task& t) noexcept
@@ -58,20 +102,25 @@ COACCEL_UNCHECKED int prepare(task& t) noexcept
     for (int s = 1; s <= signals; ++s)
         (void)::syscall(SYS_rt_sigaction, s, none, nullptr, sizeof(signal_mask));
     (void)::syscall(SYS_setpgid, 0, 0);
+    t.call = "prctl";
     if (::syscall(SYS_prctl, PR_SET_PDEATHSIG, long(SIGKILL), 0L, 0L, 0L) != 0)
         return errno;
-    // It may have gone before that.
-    if (::syscall(SYS_getppid) != t.parent)
+    // It may have gone before that. Zero: it is in another PID namespace, after unshare(CLONE_NEWPID).
+    t.call = "getppid";
+    if (const long parent = ::syscall(SYS_getppid); parent != t.parent && parent != 0)
         return ESRCH;
+    t.call = "dup3";
     const auto count = static_cast<int>(t.plan.descriptors.size());
     for (int i = 0; i < count; ++i)
         if (::syscall(SYS_dup3, t.plan.descriptors.data()[i], i, 0) != i)
             return errno;
     if (::syscall(SYS_close_range, count, ~0U, 0) != 0)
-        for (int i = count; i < 1 << 16; ++i)
-            (void)::syscall(SYS_close, i);
+        close_from(count, t.descriptor_limit);
     if (t.plan.core)
         (void)::syscall(SYS_prlimit64, 0, RLIMIT_CORE, t.plan.core, nullptr);
+    // Refused when the program may use none of these CPUs any more.
+    if (!t.plan.affinity.empty())
+        (void)::syscall(SYS_sched_setaffinity, 0, t.plan.affinity.size_bytes(), t.plan.affinity.data());
     if (t.oom_score_length != 0) {
         const long file = ::syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
         // A machine without /proc has no worse workers for it.
@@ -79,6 +128,7 @@ COACCEL_UNCHECKED int prepare(task& t) noexcept
         (void)::syscall(SYS_close, file);
     }
     (void)::syscall(SYS_rt_sigprocmask, SIG_SETMASK, none, nullptr, sizeof(signal_mask));
+    t.call = nullptr;
     (void)::syscall(SYS_execve, t.plan.program, t.plan.arguments, t.plan.environment);
     return errno;
 }
@@ -105,21 +155,42 @@ void set_oom_score(task& t) noexcept
     t.oom_score_length = static_cast<std::size_t>(end - t.oom_score.data());
 }
 
-void reap(int pidfd) noexcept
+void reap(idtype_t kind, int id) noexcept
 {
-    while (::waitid(P_PIDFD, static_cast<id_t>(pidfd), nullptr, WEXITED) != 0 && errno == EINTR) {
+    while (::waitid(kind, static_cast<id_t>(id), nullptr, WEXITED) != 0 && errno == EINTR) {
     }
 }
 
+unsigned descriptor_limit() noexcept
+{
+    rlimit limit{};
+    const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+    return known ? static_cast<unsigned>(std::min<rlim_t>(limit.rlim_cur, INT_MAX)) : 1U << 16;
+}
+
 } // namespace
+
+bool kill_child(pid_t pid, int pidfd) noexcept
+{
+    if (::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0) == 0)
+        return true;
+    if (errno != EPERM && errno != ENOSYS)
+        return true;
+    // Filters of system calls refuse it too. As long as the child has not been reaped, its number names no other
+    // process.
+    siginfo_t info{};
+    if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return errno == ECHILD;
+    return ::kill(pid, SIGKILL) == 0 || errno != EPERM;
+}
 
 spawned spawn(const spawn_plan& plan) noexcept
 {
     void* const stack =
         ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED)
-        return {-1, {}, errno};
-    task t{plan, ::getpid(), {}, 0, 0};
+        return {-1, {}, errno, "mmap"};
+    task t{plan, ::getpid(), {}, 0, descriptor_limit(), 0, nullptr};
     set_oom_score(t);
     spawned made;
     int pidfd = -1;
@@ -131,15 +202,25 @@ spawned spawn(const spawn_plan& plan) noexcept
     set_mask(before, nullptr);
     ::munmap(stack, stack_bytes);
     if (made.pid < 0)
-        return {-1, {}, code};
-    unique_fd first(pidfd);
+        return {-1, {}, code, "clone"};
+    if (pidfd < 0) {
+        // The kernel is older than CLONE_PIDFD, and ignores it. A child that has not been reaped keeps its number.
+        siginfo_t info{};
+        if (::waitid(P_PID, static_cast<id_t>(made.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+            (void)::kill(made.pid, SIGKILL);
+            reap(P_PID, made.pid);
+        }
+        return {-1, {}, ENOSYS, "clone with CLONE_PIDFD"};
+    }
+    const unique_fd first(pidfd);
     made.pidfd = unique_fd(t.error == 0 ? ::fcntl(pidfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
     if (made.pidfd)
         return made;
     const int why = t.error != 0 ? t.error : errno;
-    (void)::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
-    reap(pidfd);
-    return {-1, {}, why};
+    const char* const call = t.error != 0 ? t.call : "fcntl";
+    if (t.error != 0 || kill_child(made.pid, pidfd))
+        reap(P_PIDFD, pidfd);
+    return {-1, {}, why, call};
 }
 
 } // namespace coaccel::worker

@@ -81,6 +81,7 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
     if (!plan.core_dumps)
         how.core = no_core_dump;
     how.oom_score_raise = oom_score_raise;
+    how.affinity = plan.affinity;
     how.descriptors = {control.fd(), plan.staging_fd, requests.wait_fd(), replies.ring_fd(), lifeline[1].get()};
     BOOST_OUTCOME_TRY(auto child, child_process::start(how));
     return std::make_unique<worker_link>(plan, std::move(control), std::move(requests), std::move(replies),

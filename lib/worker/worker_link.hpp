@@ -35,6 +35,8 @@ struct link_plan {
     /// Of the device, for messages; 0: of none.
     std::uint32_t device = 0;
     bool core_dumps = false;
+    /// The CPUs that the worker may run on; empty: those of the thread that starts it.
+    cpu_mask affinity{};
     /// How long to wait for the end of one that was killed: a call of the driver may hold it for any time.
     std::chrono::nanoseconds patience = std::chrono::seconds(10);
 };

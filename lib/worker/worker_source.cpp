@@ -123,6 +123,7 @@ private:
         plan.log = options_.how.log;
         plan.device = device_.load(std::memory_order_relaxed);
         plan.core_dumps = options_.how.core_dumps;
+        plan.affinity = affinity_;
         return worker_link::start(plan);
     }
 
@@ -130,6 +131,8 @@ private:
     source_options options_;
     // Named once, because what is relative is so to where the program is now.
     const std::optional<named_program> program_;
+    // Of the thread that makes the device: workers are started on threads of the library.
+    const cpu_mask affinity_ = affinity_of_thread();
     fault_injector own_faults_;
     fault_injector& faults_;
     std::shared_ptr<staging> memory_;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sched.h>
 #include <set>
 #include <sstream>
 #include <sys/wait.h>
@@ -158,6 +159,37 @@ TEST_CASE(
         ++seen;
     }
     CHECK(seen >= 4);
+}
+
+TEST_CASE("a worker has the CPUs of the thread that made its device, also the next one")
+{
+    cpu_set_t all;
+    REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+    if (CPU_COUNT(&all) < 2) {
+        MESSAGE("not checked: there is one CPU");
+        return;
+    }
+    const auto has = [](isolated_fixture& f, const cpu_set_t& wanted) {
+        cpu_set_t found;
+        REQUIRE(::sched_getaffinity(f.process(), sizeof found, &found) == 0);
+        return CPU_EQUAL(&found, &wanted) != 0;
+    };
+    isolated_fixture first;
+    CHECK(has(first, all));
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all))
+        ++cpu;
+    CPU_SET(cpu, &one);
+    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+    isolated_fixture pinned;
+    REQUIRE(::sched_setaffinity(0, sizeof all, &all) == 0);
+    CHECK(has(pinned, one));
+    REQUIRE(test::await(pinned.io, pinned.gpu.async_replace()));
+    CHECK(has(pinned, one));
+    isolated_fixture last;
+    CHECK(has(last, all));
 }
 
 TEST_SUITE_END();

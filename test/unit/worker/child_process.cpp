@@ -14,6 +14,7 @@
 #include <iterator>
 #include <optional>
 #include <poll.h>
+#include <sched.h>
 #include <sstream>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -167,6 +168,41 @@ TEST_CASE("a process has the limit of core dumps it is given, and goes before it
     line >> soft >> hard;
     CHECK(soft == "1");
     CHECK(hard == "1");
+}
+
+TEST_CASE("a process has the CPUs of the thread that asked for it, or those it is given")
+{
+    cpu_set_t all;
+    REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+    if (CPU_COUNT(&all) < 2) {
+        MESSAGE("not checked: there is one CPU");
+        return;
+    }
+    // The launcher is made by this thread, which may use all of them.
+    const auto keeps_launcher = child_process::start(sleeper).value();
+    const auto cpus_of = [](const child_process& child) {
+        cpu_set_t found;
+        REQUIRE(::sched_getaffinity(child.pid(), sizeof found, &found) == 0);
+        return found;
+    };
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &all))
+            continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        auto given = sleeper;
+        std::thread([&] {
+            REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+            given.affinity = affinity_of_thread();
+            const auto asked = cpus_of(child_process::start(sleeper).value());
+            CHECK(CPU_EQUAL(&asked, &one));
+        }).join();
+        const auto told = cpus_of(child_process::start(given).value());
+        CHECK(CPU_EQUAL(&told, &one));
+    }
+    const auto own = cpus_of(child_process::start(sleeper).value());
+    CHECK(CPU_EQUAL(&own, &all));
 }
 
 TEST_CASE("the arguments are given as they are, and standard error can be read to its end")
