@@ -3,6 +3,7 @@
 #include "worker/own_file.hpp"
 #include "worker/trusted_file.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -26,17 +27,21 @@ std::string absolute(const char* file)
 
 std::vector<std::string> program_places(const std::string& directory, const std::vector<std::string>& configured)
 {
-    // The last ones are those of build trees; the pairs with two steps up are for libraries in lib/<architecture>/.
-    static constexpr const char* folders[] = {
-        ".",      "../libexec/coaccel", "../bin",      "../lib/coaccel", "../../libexec/coaccel", "../../bin",
-        "../lib", "../../lib",          "../../../lib"};
+    // The pairs with two steps up are for libraries in lib/<architecture>/.
+    static constexpr const char* installed[] = {
+        ".", "../libexec/coaccel", "../bin", "../lib/coaccel", "../../libexec/coaccel", "../../bin"};
+    static constexpr const char* built[] = {"../lib", "../../lib", "../../../lib"};
     std::vector<std::string> places;
-    for (const auto* folder : folders)
+    const auto add = [&](const char* folder) {
         places.push_back((fs::path(directory) / folder / program_name).lexically_normal().string());
-    // A program that is linked statically may be anywhere. Last, because one that was installed elsewhere has this path
-    // in it too.
+    };
+    std::ranges::for_each(installed, add);
+    // A program that is linked statically may be anywhere. After those of installations, because a program that was
+    // installed elsewhere has these paths in it too.
     for (const auto& folder : configured)
         places.push_back((fs::path(folder) / program_name).string());
+    // Guesses: a build tree inside another one would find the worker of that.
+    std::ranges::for_each(built, add);
     return places;
 }
 

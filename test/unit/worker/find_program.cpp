@@ -163,9 +163,11 @@ TEST_CASE("the places cover installations and build trees, from the nearest on")
 {
     const auto places = program_places("/opt/x/lib", {"/where/it/was/built"});
     CHECK(places.front() == "/opt/x/lib/coaccel-worker");
-    // A program that was installed elsewhere does not go back to the build tree.
-    CHECK(places.back() == "/where/it/was/built/coaccel-worker");
     const auto at = [&](const char* place) { return std::ranges::find(places, place) - places.begin(); };
+    // A program that was installed elsewhere does not go back to the build tree, and one in a build tree inside another
+    // does not take the worker of that.
+    CHECK(at("/opt/bin/coaccel-worker") < at("/where/it/was/built/coaccel-worker"));
+    CHECK(at("/where/it/was/built/coaccel-worker") < at("/opt/lib/coaccel-worker"));
     const auto none = static_cast<std::ptrdiff_t>(places.size());
     for (const auto* place : {"/opt/x/libexec/coaccel/coaccel-worker", "/opt/x/bin/coaccel-worker",
                               "/opt/x/lib/coaccel/coaccel-worker", "/opt/lib/coaccel-worker", "/lib/coaccel-worker"}) {
