@@ -5,13 +5,13 @@
 #include <coaccel/core/log.hpp>
 
 #include <boost/asio/execution/context.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/query.hpp>
 
 #include <new>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace coaccel::detail {
 
@@ -31,23 +31,25 @@ void device_core::follow(lifecycle::step step)
     }
 }
 
-// Capturing the device keeps it alive until the job is done, because a context reports to it; the work
-// guard keeps the executor at work until the answer is there.
+// Capturing the device keeps it alive until the job is done, because a context reports to it.
 void device_core::create_context()
 {
     if (orphaned())
         return follow(life_.lost_for_good(
             note_error(errc::start_failed, "a forked child of the process that has workers cannot start any")));
     created_after_ = arrivals_;
+    context_work_.emplace(executor());
     const auto no_thread = run_off_executor(
         blocking_pool::kind::contexts,
-        [self = shared_from_this(), work = asio::make_work_guard(executor()), generation = generation_count_ + 1] {
+        [self = shared_from_this(), generation = generation_count_ + 1] {
             auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
             self->push(*new created_node(std::move(made)));
         },
         source_.give_up);
-    if (no_thread)
-        on_create_failed(no_thread);
+    if (!no_thread)
+        return;
+    context_work_.reset();
+    on_create_failed(no_thread);
 }
 
 void device_core::on_create_failed(error_code why)
@@ -59,6 +61,7 @@ void device_core::on_create_failed(error_code why)
 
 void device_core::on_created(created_node& node)
 {
+    context_work_.reset();
     if (!node.made)
         return on_create_failed(node.made.error());
     context_ = std::move(node.made).value();
@@ -127,7 +130,8 @@ void device_core::close_context()
     auto maker = std::make_shared<context_factory>();
     if (life_.stopping())
         maker->swap(source_.make);
-    end_off_executor([self = shared_from_this(), work = asio::make_work_guard(executor()), maker = std::move(maker),
+    context_work_.emplace(executor());
+    end_off_executor([self = shared_from_this(), maker = std::move(maker),
                       last = std::shared_ptr<context>(std::move(context_))]() mutable {
         auto node = std::make_unique<gone_node>();
         last->drop(node->dropped);
@@ -247,17 +251,33 @@ bool device_core::orphaned() const noexcept
 /// A context in a worker finds its own end and tells of it; one in this process has no thread left to do so.
 void device_core::lose_as_orphan()
 {
+    // A thread of the parent process that was making or closing a context at the fork reports nothing here. A context
+    // that is closed after the fork is closed by a thread of this process.
+    const bool parents_work = !std::exchange(orphan_, true) && context_work_;
+    if (parents_work)
+        context_work_.reset();
     if (source_.isolated && context_)
         return;
     // First, so that what is lost is not put back to be run again.
     if (life_.state() != device_state::stopped && !life_.failed())
         follow(life_.lost_for_good(errc::context_lost));
+    if (parents_work)
+        lose_in_flight();
     if (!context_)
         return;
     pending_list lost;
     context_.release()->disown(lost);
     while (pending* p = lost.pop_front())
         finished(static_cast<request&>(*p), errc::context_lost);
+}
+
+/// Ends the requests that went to a thread of the parent's together with their context.
+void device_core::lose_in_flight()
+{
+    std::vector<request*> lost;
+    admission_.for_each_in_flight([&lost](request& r) { lost.push_back(&r); });
+    for (request* r : lost)
+        finished(*r, errc::context_lost);
 }
 
 double device_core::chance()

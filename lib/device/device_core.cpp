@@ -215,6 +215,7 @@ void device_core::handle(inbox_node& node)
     }
     case inbox_node::kind::gone: {
         const std::unique_ptr<gone_node> n(static_cast<gone_node*>(&node));
+        context_work_.reset();
         while (pending* p = n->dropped.pop_front())
             finished(static_cast<request&>(*p), errc::device_stopped);
         follow(life_.gone(has_work()));
@@ -299,6 +300,7 @@ void device_core::shutdown(pending_list& out) noexcept
     gone_.store(true, std::memory_order_release);
     timer_.reset();
     stopping_work_.reset();
+    context_work_.reset();
     if (context_ && orphaned())
         context_.release()->disown(out);
     if (context_)

@@ -116,6 +116,7 @@ private:
                                               std::function<void()> hurry = {});
     bool orphaned() const noexcept;
     void lose_as_orphan();
+    void lose_in_flight();
     double chance();
 
     void keep(release_node& n);
@@ -184,6 +185,11 @@ private:
     std::optional<asio::steady_timer> timer_;
     /// While the device stops: what it still has to do may have no handler any more that keeps the executor at work.
     std::optional<asio::executor_work_guard<asio::any_io_executor>> stopping_work_;
+    /// While a context is made or closed on another thread. Not kept by that thread, which a forked child does not
+    /// have.
+    std::optional<asio::executor_work_guard<asio::any_io_executor>> context_work_;
+    /// It was found to be in a forked child.
+    bool orphan_ = false;
     clock::time_point timer_at_ = clock::time_point::max();
     /// There was nothing to wait for in the last turn, but the timer was set.
     bool idle_ = false;

@@ -1,3 +1,4 @@
+#include "device/blocking_pool.hpp"
 #include "support/devices.hpp"
 #include "support/gate.hpp"
 
@@ -174,6 +175,65 @@ TEST_CASE("a forked child may make devices of its own")
         CHECK(status == well);
         CHECK(await(io, gpu.async_alloc<float>(4)));
     }
+}
+
+TEST_CASE("a creation that is under way at a fork fails in the child, and the child's executor runs out of work")
+{
+    constexpr int all_threads = 64;
+    test::gate gate;
+    asio::io_context io;
+    // The creation waits for a thread of the pool until the gate is open.
+    auto& pool = asio::use_service<detail::blocking_pool>(io);
+    for (int i = 0; i < all_threads; ++i)
+        pool.run(detail::blocking_pool::kind::contexts, [&] { gate.pass(); });
+    gate.wait_for(all_threads);
+    std::optional<error_code> answer;
+    device made;
+    device::async_create(io.get_executor(), test::pool_options(), [&](error_code ec, device d) {
+        answer = ec;
+        made = d;
+    });
+    io.poll();
+    CHECK_FALSE(answer);
+    const int status = in_forked_child(io, told::yes, [&]() -> int {
+        io.restart();
+        io.run();
+        if (!answer)
+            return never_answered;
+        return is_context_lost(*answer) ? well : first_mistake;
+    });
+    CHECK(status == well);
+    gate.open();
+    test::run_until(io, [&] { return answer.has_value(); });
+    CHECK_FALSE(*answer);
+}
+
+TEST_CASE("a shutdown that is under way at a fork ends in the child, and the child's executor runs out of work")
+{
+    test::gate gate;
+    asio::io_context io;
+    auto gpu = make_device(io);
+    auto x = await(io, gpu.async_alloc<float>(4)).value();
+    std::optional<error_code> started;
+    std::optional<error_code> stopped;
+    gpu.async_submit(inout(x), test::gate_op{&gate}, [&](error_code ec) { started = ec; });
+    test::run_until(io, [&] { return gate.reached(1); });
+    // The context cannot be closed until the gate is open.
+    gpu.async_shutdown(shutdown::abandon, [&](error_code ec) { stopped = ec; });
+    test::run_until(io, [&] { return gpu.status().state == device_state::stopping; });
+    const int status = in_forked_child(io, told::yes, [&]() -> int {
+        io.restart();
+        io.run();
+        if (!started || !stopped)
+            return never_answered;
+        return is_context_lost(*started) && !*stopped ? well : first_mistake;
+    });
+    CHECK(status == well);
+    CHECK_FALSE(started);
+    gate.open();
+    test::run_until(io, [&] { return started && stopped; });
+    CHECK(*started == errc::device_stopped);
+    CHECK_FALSE(*stopped);
 }
 
 TEST_CASE("a device without threads goes on in a forked child")
