@@ -46,7 +46,7 @@ enum class errc {
     out_of_memory,
     /// The bounded queue is full.
     queue_full,
-    /// The deadline passed before the work was started, or before a reply came.
+    /// The deadline passed before the operation ended, or before a reply came.
     deadline_exceeded,
     /// The mailbox or watch is closed.
     closed,
@@ -119,7 +119,7 @@ enum class fault {
     /// The context died with this op outstanding, or with a buffer it names; the device is rebuilding, has been
     /// rebuilt, or has failed. Repeating the work from its uploads on may help.
     context_lost,
-    /// The device is gone for good.
+    /// The device has failed, or its hardware is gone.
     device_lost,
     /// The device, mailbox or actor has stopped.
     stopped,

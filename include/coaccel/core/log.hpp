@@ -16,7 +16,7 @@ enum class log_level : std::uint8_t {
     info,
     /// Faults that the library recovers from, and what workers write to their standard error.
     warning,
-    /// A device or an actor that has failed for good.
+    /// A device or an actor that has failed and is not restarted.
     error,
     /// As a threshold: nothing is logged.
     off,

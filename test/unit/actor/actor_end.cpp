@@ -212,18 +212,18 @@ TEST_CASE("what a behaviour throws or returns reaches the asker and the decider"
         order what;
         const char* text;
     };
-    for (const auto& [what, text] :
+    for (const failure& f :
          {failure{order::raise, "the fan has stopped"}, failure{order::raise_oddly, "not derived from std::exception"},
           failure{order::fail, "the context was lost"}}) {
-        INFO("failure: ", std::string(text));
+        INFO("failure: ", std::string(f.text));
         told.clear();
         tree t(policy(&always<directive::resume>), {});
         outcome_probe asked;
-        t.ask(what, asked);
+        t.ask(f.what, asked);
         t.settle();
-        CHECK(says(asked, text));
+        CHECK(says(asked, f.text));
         CHECK(*asked.ec == errc::actor_failed);
-        CHECK(told.find(text) != std::string::npos);
+        CHECK(told.find(f.text) != std::string::npos);
     }
 }
 

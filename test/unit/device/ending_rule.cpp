@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <iterator>
+
 namespace {
 
 using namespace coaccel::detail;
