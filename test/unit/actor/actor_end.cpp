@@ -231,6 +231,8 @@ TEST_CASE("failures and the end they lead to are logged, an orderly end is not")
 {
     std::mutex mutex;
     std::string log;
+    // What earlier cases logged goes where it was meant to.
+    REQUIRE(flush_log());
     set_log_sink(log_level::warning, [&](log_level level, std::string_view text) {
         const std::scoped_lock lock(mutex);
         log += (level == log_level::error ? "error: " : "warning: ") + std::string(text) + '\n';

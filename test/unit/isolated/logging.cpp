@@ -39,6 +39,7 @@ class sink {
 public:
     explicit sink(log_level least)
     {
+        (void)flush_log(); // what earlier cases logged goes where it was meant to
         set_log_sink(least, [this](log_level level, std::string_view message) {
             const std::scoped_lock lock(mutex_);
             messages_.emplace_back(level, message);
