@@ -8,13 +8,22 @@
 #define COACCEL_TEST_SANITIZED true
 #endif
 #endif
+#if defined(__SANITIZE_THREAD__)
+#define COACCEL_TEST_THREAD_SANITIZED true
+#endif
 #if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define COACCEL_TEST_THREAD_SANITIZED true
+#endif
 #if __has_feature(undefined_behavior_sanitizer)
 #define COACCEL_TEST_CHECKS_OBJECTS true
 #endif
 #endif
 #ifndef COACCEL_TEST_SANITIZED
 #define COACCEL_TEST_SANITIZED false
+#endif
+#ifndef COACCEL_TEST_THREAD_SANITIZED
+#define COACCEL_TEST_THREAD_SANITIZED false
 #endif
 #ifndef COACCEL_TEST_CHECKS_OBJECTS
 #define COACCEL_TEST_CHECKS_OBJECTS false
@@ -24,6 +33,10 @@ namespace test {
 
 /// Whether this is a build with a sanitizer that is slow and has shadow memory.
 inline constexpr bool sanitized = COACCEL_TEST_SANITIZED;
+
+/// Whether this is a build with ThreadSanitizer, which cannot do everything: it ends a forked child that starts
+/// threads, and starts a set-uid program again and again.
+inline constexpr bool thread_sanitized = COACCEL_TEST_THREAD_SANITIZED;
 
 /// Whether objects are checked before they are used, for which UndefinedBehaviorSanitizer needs descriptors.
 inline constexpr bool checks_objects = COACCEL_TEST_CHECKS_OBJECTS;

@@ -1,3 +1,5 @@
+#include "support/sanitized.hpp"
+
 #include <coaccel/detail/block_pool.hpp>
 
 #include <doctest/doctest.h>
@@ -17,17 +19,8 @@ using coaccel::detail::allocate_block;
 using coaccel::detail::block_allocator;
 using coaccel::detail::release_block;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool recycles = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool recycles = false;
-#else
-constexpr bool recycles = true;
-#endif
-#else
-constexpr bool recycles = true;
-#endif
+/// A sanitizer sees a block that is used after its release only where blocks are not used again.
+constexpr bool recycles = !test::sanitized;
 
 struct block {
     void* memory;

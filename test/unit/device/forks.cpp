@@ -1,6 +1,7 @@
 #include "device/blocking_pool.hpp"
 #include "support/devices.hpp"
 #include "support/gate.hpp"
+#include "support/sanitized.hpp"
 
 #include <coaccel/ops/memory.hpp>
 
@@ -148,7 +149,7 @@ TEST_CASE("a forked child may destroy the execution context with all that is on 
     }
 }
 
-TEST_CASE("a forked child may make devices of its own")
+TEST_CASE("a forked child may make devices of its own" * doctest::skip(test::thread_sanitized))
 {
     for (const auto knows : {told::yes, told::no}) {
         CAPTURE(knows);

@@ -1,6 +1,7 @@
 #include "host/runner_pool.hpp"
 
 #include "support.hpp"
+#include "support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,18 +19,6 @@ namespace {
 using namespace coaccel;
 using host::runner_pool;
 using host::stream_state;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
-#else
-constexpr bool sanitized = false;
-#endif
 
 } // namespace
 
@@ -143,7 +132,7 @@ TEST_CASE("many schedules from many threads are all run")
 TEST_CASE("a machine that has no more threads to give is told by an error")
 {
     // In a child process with little address space left. The sanitizers need more of it than that.
-    if (sanitized)
+    if (test::sanitized)
         return;
     const pid_t child = ::fork();
     REQUIRE(child >= 0);

@@ -1,3 +1,4 @@
+#include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
 #include "worker/find_program.hpp"
 #include "worker/unique_fd.hpp"
@@ -89,7 +90,8 @@ constexpr const char* rights_program = COACCEL_TEST_RIGHTS_PROGRAM;
 
 TEST_SUITE_BEGIN("isolated rights");
 
-TEST_CASE("a set-uid program passes nothing of its user's environment to its workers")
+TEST_CASE("a set-uid program passes nothing of its user's environment to its workers" *
+          doctest::skip(test::thread_sanitized))
 {
     const test::temporary_folder folder;
     struct statvfs where{};

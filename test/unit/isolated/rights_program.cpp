@@ -117,6 +117,7 @@ int main(int, char** argv)
         std::puts(e.what());
     }
     (void)std::fflush(stdout);
+    (void)coaccel::flush_log();
     // A checker of leaks cannot trace a process of other rights.
     ::_exit(status);
 }
