@@ -298,11 +298,11 @@ private:
     /// device yet.
     void end_given_up()
     {
-        if (!buffers_.starving() || !starving_->given_up)
+        if (!buffers_.starving() || starving_->given_up == given_up::no)
             return;
         buffers_.stop_starving();
         std::erase(hungry_, starving_);
-        events_.finished(*starving_, starving_->given_up);
+        events_.finished(*starving_, error_of(starving_->given_up));
     }
 
     /// Coming round costs the executor a call of the system, and what ends meanwhile is seen late.

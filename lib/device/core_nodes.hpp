@@ -21,9 +21,18 @@ struct device_core::turn_function {
     {
         // Devices that take turns on one thread would have each other wait.
         const bool alone = std::exchange(last_here_, core.get()) == core.get();
-        // A handler may block, throw or poll the executor: by then the turn is over and everything else posted.
-        if (pending* first = core->turn(turn_caller::executor, alone ? longest_look : clock::duration::zero()))
-            first->resume();
+        const auto mine = core->turn(turn_caller::executor, alone ? longest_look : clock::duration::zero());
+        core->completions_.run(mine, [this] { core->post_runner(); });
+    }
+};
+
+/// Calls the handlers that others have not come to.
+struct device_core::runner_function {
+    core_ptr core;
+
+    void operator()()
+    {
+        core->completions_.run_posted([this] { core->post_runner(); });
     }
 };
 

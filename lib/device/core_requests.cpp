@@ -169,22 +169,21 @@ void device_core::expire()
 /// The caller of a request in flight does not want to wait for it any more.
 void device_core::give_up(request& r, ending why) noexcept
 {
-    const auto stage = r.given_up ? op_stage::given_up : op_stage::started;
+    const auto stage = r.given_up == given_up::no ? op_stage::started : op_stage::given_up;
     const answer when = when_to_answer(stage, why, r.uses_callers_memory);
     if (when == answer::as_it_ends)
         return;
-    r.given_up =
-        why == ending::deadline ? make_error_code(errc::deadline_exceeded) : error_code(asio::error::operation_aborted);
+    r.given_up = why == ending::deadline ? given_up::expired : given_up::cancelled;
     if (when == answer::when_left)
         return;
-    pending* early = r.detach(r.given_up);
+    pending* early = r.detach(error_of(r.given_up));
     // Without memory for it, the answer comes when the op ends.
     if (!early)
         return;
     r.answered = true;
     if (r.by_id.is_linked())
         cancellable_.erase(cancellable_.iterator_to(r));
-    count(r, r.given_up);
+    count(r, error_of(r.given_up));
     done_.push_back(*early);
 }
 
@@ -222,13 +221,13 @@ void device_core::finished(request& r, error_code ec) noexcept
     // What it allocated goes back with it.
     if (r.answered)
         return r.destroy();
-    complete(r, r.given_up ? r.given_up : ec);
+    complete(r, r.given_up == given_up::no ? ec : error_of(r.given_up));
 }
 
 bool device_core::may_run_again(const request& r, const error_code& ec) const noexcept
 {
-    return r.options.retry == retry::idempotent && is_context_lost(ec) && !r.given_up && !life_.abandoning() &&
-           !life_.failed() && names_nothing_old(r);
+    return r.options.retry == retry::idempotent && is_context_lost(ec) && r.given_up == given_up::no &&
+           !life_.abandoning() && !life_.failed() && names_nothing_old(r);
 }
 
 void device_core::complete(request& r, error_code ec) noexcept

@@ -109,8 +109,7 @@ void device_core::end_side_calls(error_code ec)
 
 void device_core::take_side_calls(pending_list& out) noexcept
 {
-    while (pending* p = pinning_.pop_front())
-        out.push_back(*p);
+    out.append(pinning_);
     for (compile_call* call : compiling_)
         out.push_back(*call);
     compiling_.clear();

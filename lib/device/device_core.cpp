@@ -36,10 +36,10 @@ core_ptr device_core::make(asio::any_io_executor ex, const device_options& optio
 }
 
 device_core::device_core(asio::any_io_executor ex, const device_options& options)
-    : executor_(std::move(ex)), options_(options), device_id_(next_device_id()), forks_(forks_until_now()),
-      unusable_(options.check()), life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue),
-      timer_(executor()), random_(device_id_), state_(executor(), device_status{}),
-      generation_(executor(), generation{0})
+    : executor_(std::move(ex)), context_of_executor_(context_of(executor_.get())), options_(options),
+      device_id_(next_device_id()), forks_(forks_until_now()), unusable_(options.check()),
+      life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue), timer_(executor()),
+      random_(device_id_), state_(executor(), device_status{}), generation_(executor(), generation{0})
 {
     if (unusable_)
         return;
@@ -121,9 +121,14 @@ void device_core::schedule()
     post_with(executor(), turn_room_, turn_function{shared_from_this()});
 }
 
-/// `patience`: how long it may look for what is about to end. Returns the completion that is left for the executor's
-/// thread to resume.
-pending* device_core::turn(turn_caller caller, clock::duration patience)
+void device_core::post_runner()
+{
+    post_with(executor(), runner_room_, runner_function{shared_from_this()});
+}
+
+/// `patience`: how long it may look for what is about to end. Returns the handlers that the executor's thread calls
+/// then; for an initiator there are none.
+completion_queue::share device_core::turn(turn_caller caller, clock::duration patience)
 {
     inbox_node* node = inbox_.take();
     // After that: a timer that went off has left a node there, and is not set again for a time that has come.
@@ -176,17 +181,23 @@ pending* device_core::turn(turn_caller caller, clock::duration patience)
     // The turn that comes at once looks at all of these itself.
     const bool again =
         next.when == next_turn::kind::again || !set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
-    // The first is left for the caller to resume, as the last thing it does: other threads can call the rest meanwhile.
-    // Those are posted before the next turn can begin on another thread, so that they are in the order of their ends.
-    pending* const first =
-        caller == turn_caller::executor && !done_.empty() && done_.front()->may_resume() ? done_.pop_front() : nullptr;
-    const bool posted = !done_.empty();
-    done_.post_all();
-    // An io_context for one thread queues what that thread posts behind what other threads post meanwhile. A turn that
-    // another thread asks for would overtake the completions of this one, so the next turn is queued behind them here.
-    if (again || posted || !inbox_.rest())
+    // Before the next turn can begin on another thread, so that handlers are called in the order of the ends.
+    pending_list for_us;
+    while (pending* p = done_.pop_front()) {
+        if (p->resumes_on(context_of_executor_))
+            for_us.push_back(*p);
+        else
+            p->post();
+    }
+    const auto post = [this] { post_runner(); };
+    completion_queue::share mine;
+    if (caller == turn_caller::executor)
+        mine = completions_.add_and_take(for_us, post);
+    else
+        completions_.add(for_us, post);
+    if (again || !inbox_.rest())
         schedule();
-    return first;
+    return mine;
 }
 
 void device_core::handle(inbox_node& node)
@@ -283,8 +294,7 @@ void device_core::empty_inbox(pending_list& orphans) noexcept
         case inbox_node::kind::compiled: delete static_cast<compiled_node*>(node); break;
         case inbox_node::kind::gone: {
             const std::unique_ptr<gone_node> n(static_cast<gone_node*>(node));
-            while (pending* p = n->dropped.pop_front())
-                orphans.push_back(*p);
+            orphans.append(n->dropped);
             break;
         }
         case inbox_node::kind::release: keep(static_cast<release_node&>(*node)); break;
@@ -311,8 +321,8 @@ void device_core::shutdown(pending_list& out) noexcept
     while (request* r = admission_.pop())
         out.push_back(*r);
     for (pending_list* list : {&starting_, &stopping_, &replacing_, &reviving_, &asking_, &done_})
-        while (pending* p = list->pop_front())
-            out.push_back(*p);
+        out.append(*list);
+    completions_.take_all(out);
     take_side_calls(out);
     empty_inbox(out);
     executor_.let_go(out);

@@ -5,6 +5,7 @@
 #include "device/admission.hpp"
 #include "device/backends.hpp"
 #include "device/blocking_pool.hpp"
+#include "device/completion_queue.hpp"
 #include "device/ending_rule.hpp"
 #include "device/lifecycle.hpp"
 #include "device/op_statistics.hpp"
@@ -36,7 +37,7 @@ namespace coaccel::detail {
 ///
 /// Everything it knows is touched only in its turns, which run one after another on the caller's
 /// executor: a turn takes what has arrived, lets the state machines decide, starts what may start, asks
-/// the context what has ended, and posts the completions but for one, whose handler the thread then calls itself.
+/// the context what has ended, and then calls the handlers, for which any thread of the executor may stand in.
 class device_core final : public context_events,
                           public shutdown_hook,
                           public std::enable_shared_from_this<device_core> {
@@ -71,6 +72,7 @@ public:
 
 private:
     struct turn_function;
+    struct runner_function;
     struct keeper;
     struct cancel_node;
     struct created_node;
@@ -81,8 +83,9 @@ private:
     /// What called the turn: only the executor may call handlers.
     enum class turn_caller : std::uint8_t { executor, initiator };
 
-    [[nodiscard]] pending* turn(turn_caller caller, clock::duration patience);
+    [[nodiscard]] completion_queue::share turn(turn_caller caller, clock::duration patience);
     void schedule();
+    void post_runner();
     void empty_inbox(pending_list& orphans) noexcept;
     void handle(inbox_node& node);
     void on_request(request& r);
@@ -152,6 +155,8 @@ private:
                               boost::intrusive::key_of_value<by_id>, boost::intrusive::constant_time_size<false>>;
 
     held_executor executor_;
+    /// Only to be compared.
+    const asio::execution_context* const context_of_executor_;
     const device_options options_;
     const std::uint32_t device_id_;
     /// In which process it was made.
@@ -177,7 +182,11 @@ private:
     pending_list asking_;
     pending_list pinning_;
     std::vector<compile_call*> compiling_;
+    /// What has ended in this turn.
     pending_list done_;
+    completion_queue completions_;
+    /// For the one runner of the completions that is posted at a time.
+    post_room runner_room_;
     std::unique_ptr<context> context_;
     std::optional<error_code> lost_;
     clock::time_point now_{};

@@ -43,14 +43,25 @@ std::string name_of(std::span<const bound_op> ops)
 
 } // namespace
 
-void op_statistics::ran(const request& r, std::chrono::nanoseconds time) noexcept
-try {
-    const auto ops = counted(r);
+op_statistics::row& op_statistics::row_of(std::span<const bound_op> ops)
+{
+    const op_info* const single = ops.size() == 1 ? ops.front().info : nullptr;
+    if (single && single == last_op_)
+        return *last_row_;
     const auto key = key_of(ops);
     auto found = rows_.find(key);
     if (found == rows_.end())
         found = rows_.emplace(key, std::make_unique<row>(name_of(ops))).first;
-    found->second->times.add(time);
+    if (single) {
+        last_op_ = single;
+        last_row_ = found->second.get();
+    }
+    return *found->second;
+}
+
+void op_statistics::ran(const request& r, std::chrono::nanoseconds time) noexcept
+try {
+    row_of(counted(r)).times.add(time);
 } catch (const std::bad_alloc&) {
     // No memory for a further row: the op is not counted in one.
 }

@@ -8,6 +8,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include <memory>
+#include <span>
 #include <string>
 
 namespace coaccel::detail {
@@ -25,6 +26,10 @@ public:
     void fill(device_stats& s) const;
 
 private:
+    struct row;
+
+    row& row_of(std::span<const bound_op> ops);
+
     struct row {
         explicit row(std::string n) : name(std::move(n)) {}
         std::string name;
@@ -39,6 +44,9 @@ private:
     std::uint64_t bytes_to_device_ = 0;
     std::uint64_t bytes_to_host_ = 0;
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<row>> rows_;
+    /// Where the last op was found that was a request of its own.
+    const op_info* last_op_ = nullptr;
+    row* last_row_ = nullptr;
 };
 
 } // namespace coaccel::detail

@@ -349,7 +349,7 @@ TEST_CASE("an allocation whose caller has given up does not keep others waiting"
             (void)d.context->turn(clock::now());
             CHECK_FALSE(d.has_ended(large));
             CHECK_FALSE(d.has_ended(small));
-            large.given_up = errc::deadline_exceeded;
+            large.given_up = coaccel::detail::given_up::expired;
             d.run_until([&] { return d.has_ended(large) && d.has_ended(small); });
             CHECK(d.outcome(large) == errc::deadline_exceeded);
             CHECK_FALSE(d.outcome(small));

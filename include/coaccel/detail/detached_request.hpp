@@ -45,7 +45,10 @@ public:
             to->post();
     }
 
-    bool may_resume() const noexcept override { return handler_ && handler_->may_resume(); }
+    bool resumes_on(const asio::execution_context* context) const noexcept override
+    {
+        return handler_ && handler_->resumes_on(context);
+    }
 
     void resume() override
     {

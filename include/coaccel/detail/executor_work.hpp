@@ -24,7 +24,7 @@ public:
         : executor_(ex), tracked_(asio::prefer(ex, asio::execution::outstanding_work.tracked))
     {}
 
-    Executor get_executor() const noexcept { return executor_; }
+    const Executor& get_executor() const noexcept { return executor_; }
 
 private:
     using tracked_type = std::decay_t<decltype(asio::prefer(std::declval<const Executor&>(),

@@ -3,6 +3,7 @@
 
 #include <coaccel/core/error.hpp>
 
+#include <boost/asio/execution_context.hpp>
 #include <boost/assert.hpp>
 
 #include <memory>
@@ -20,9 +21,9 @@ public:
     /// Schedules the completion and consumes the operation. Never calls the handler inside this call.
     virtual void post() = 0;
 
-    /// Whether the handler's executor runs this thread, so that `resume` may be called instead of `post`. Not from
-    /// within an initiating function.
-    virtual bool may_resume() const noexcept { return false; }
+    /// Whether the handler is for any thread of this execution context, so that those may call `resume` instead of
+    /// `post`. Not from within an initiating function.
+    virtual bool resumes_on(const asio::execution_context*) const noexcept { return false; }
 
     /// Calls the handler, here and now, and consumes the operation. One that has no handler is never asked.
     virtual void resume() {}
@@ -81,6 +82,7 @@ public:
     }
 
     bool empty() const noexcept { return head_ == nullptr; }
+    bool has_one() const noexcept { return head_ && head_ == tail_; }
     pending* front() const noexcept { return head_; }
     /// The one behind `op`, which is in a list.
     static pending* after(const pending& op) noexcept { return op.next_; }
@@ -91,6 +93,17 @@ public:
         op.prev_ = tail_;
         (tail_ ? tail_->next_ : head_) = &op;
         tail_ = &op;
+    }
+
+    /// Takes all of the other list's.
+    void append(pending_list& other) noexcept
+    {
+        if (!other.head_)
+            return;
+        other.head_->prev_ = tail_;
+        (tail_ ? tail_->next_ : head_) = other.head_;
+        tail_ = std::exchange(other.tail_, nullptr);
+        other.head_ = nullptr;
     }
 
     void remove(pending& op) noexcept

@@ -92,7 +92,7 @@ public:
 
     void post() override
     {
-        auto ex = handler_work_.get_executor();
+        const auto& ex = handler_work_.get_executor();
         resumption later(*this);
         if constexpr (asio::can_require<handler_executor, asio::execution::blocking_t::never_t>::value)
             post_with(ex, room_, std::move(later));
@@ -100,10 +100,10 @@ public:
             asio::post(io_work_->get_executor(), asio::bind_executor(ex, std::move(later)));
     }
 
-    bool may_resume() const noexcept override
+    bool resumes_on(const asio::execution_context* context) const noexcept override
     {
-        if constexpr (requires(const handler_executor& ex) { runs_here(ex); })
-            return runs_here(handler_work_.get_executor());
+        if constexpr (requires(const handler_executor& ex) { context_of(ex); })
+            return context && context_of(handler_work_.get_executor()) == context;
         else
             return false;
     }

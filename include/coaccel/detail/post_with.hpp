@@ -7,9 +7,11 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution/allocator.hpp>
 #include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution/relationship.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
 #include <boost/asio/require.hpp>
 #include <boost/asio/thread_pool.hpp>
 
@@ -21,9 +23,9 @@
 namespace coaccel::detail {
 
 /// Memory for one posted function, part of the object that is posted: posting it then needs no memory and cannot fail.
-/// One function at a time.
+/// One function at a time: as much as Asio makes of one with two pointers.
 struct post_room {
-    alignas(std::max_align_t) std::byte bytes[64];
+    alignas(std::max_align_t) std::byte bytes[48];
 };
 
 /// Hands out a post_room. For Asio's own execution contexts, which give the memory back before they call the function.
@@ -92,11 +94,6 @@ void post_with(const Executor& ex, post_room& room, Function&& f)
         post(block_allocator<void>());
 }
 
-inline bool runs_here(const asio::io_context::executor_type& ex) noexcept
-{
-    return ex.running_in_this_thread();
-}
-
 /// Whether this is a thread of the executor's, as far as one can tell.
 inline bool runs_here(const asio::any_io_executor& ex) noexcept
 {
@@ -105,6 +102,22 @@ inline bool runs_here(const asio::any_io_executor& ex) noexcept
     if (const auto* pool = ex.target<asio::thread_pool::executor_type>())
         return pool->running_in_this_thread();
     return false;
+}
+
+inline const asio::execution_context* context_of(const asio::io_context::executor_type& ex) noexcept
+{
+    return &asio::query(ex, asio::execution::context);
+}
+
+/// The execution context whose threads run what this executor is given, and may do so for each other. Null: there is
+/// none, as with a strand, or it is not known.
+inline const asio::execution_context* context_of(const asio::any_io_executor& ex) noexcept
+{
+    if (const auto* io = ex.target<asio::io_context::executor_type>())
+        return context_of(*io);
+    if (const auto* pool = ex.target<asio::thread_pool::executor_type>())
+        return &asio::query(*pool, asio::execution::context);
+    return nullptr;
 }
 
 } // namespace coaccel::detail

@@ -6,6 +6,7 @@
 #include <coaccel/detail/inbox.hpp>
 #include <coaccel/detail/pending.hpp>
 
+#include <boost/asio/error.hpp>
 #include <boost/intrusive/list_hook.hpp>
 #include <boost/intrusive/set_hook.hpp>
 
@@ -15,11 +16,21 @@
 
 namespace coaccel::detail {
 
-using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
+using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>,
+                                                   boost::intrusive::optimize_size<true>>;
 using list_hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
 
 /// What a caller wants of a device.
 enum class request_kind : std::uint8_t { exec, start, stats, shutdown, replace, revive, pinned, compile };
+
+/// How the caller of a started request has given it up.
+enum class given_up : std::uint8_t { no, cancelled, expired };
+
+inline error_code error_of(given_up how) noexcept
+{
+    return how == given_up::expired ? make_error_code(errc::deadline_exceeded)
+                                    : error_code(asio::error::operation_aborted);
+}
 
 /// A pending call of a device: its ops and options, without the type of its handler.
 ///
@@ -55,8 +66,8 @@ public:
     /// Counts the requests of a device in the order of their arrival.
     std::uint64_t sequence = 0;
     error_code outcome;
-    /// Why the caller was, or will be, answered with something else than the outcome.
-    error_code given_up;
+    /// If so, its caller was, or will be, answered with that instead of the outcome.
+    detail::given_up given_up = detail::given_up::no;
     bool queued = false;
     /// The handler is gone.
     bool answered = false;

@@ -1,0 +1,158 @@
+#ifndef COACCEL_DEVICE_COMPLETION_QUEUE_HPP
+#define COACCEL_DEVICE_COMPLETION_QUEUE_HPP
+
+#include <coaccel/detail/pending.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+namespace coaccel::detail {
+
+/// Completions whose handlers any thread of one executor may call, in the order in which they were added. One
+/// thread at a time adds, any thread calls.
+///
+/// A handler may block, throw, or run the executor itself: while it is called, those behind it must be within reach of
+/// the executor's other threads. So a runner is in the executor's queue whenever there are any. A post for each of them
+/// would do the same, but costs more than most handlers do.
+class completion_queue {
+public:
+    /// What a thread of the executor is to call once it has added some.
+    struct share {
+        /// Null: others come before it.
+        pending* first = nullptr;
+        /// There may be more.
+        bool more = false;
+    };
+
+    /// Adds where no handler may be called. `post_runner` posts a runner: a function that calls `run_posted`.
+    template <class PostRunner>
+    void add(pending_list& more, PostRunner post_runner)
+    {
+        // Most often there is but one. No lock for it.
+        if (more.has_one() && idle() && !posted_.load(std::memory_order_acquire)) {
+            posted_.store(true, std::memory_order_relaxed);
+            single_.store(more.pop_front(), std::memory_order_release);
+            post_runner();
+        } else if (!more.empty()) {
+            add_to_list(more, post_runner);
+        }
+    }
+
+    /// Adds on a thread of the executor, which then calls `run` with what this returns.
+    template <class PostRunner>
+    [[nodiscard]] share add_and_take(pending_list& more, PostRunner post_runner)
+    {
+        share mine;
+        if (idle())
+            mine.first = more.pop_front();
+        if (!more.empty()) {
+            add_to_list(more, post_runner);
+            mine.more = true;
+        }
+        return mine;
+    }
+
+    template <class PostRunner>
+    void run(share mine, PostRunner post_runner)
+    {
+        if (mine.first)
+            mine.first->resume();
+        if (mine.more)
+            call_those_left(post_runner);
+    }
+
+    template <class PostRunner>
+    void run_posted(PostRunner post_runner)
+    {
+        // Who adds after this posts another runner; what was added before is seen below.
+        posted_.store(false, std::memory_order_seq_cst);
+        call_those_left(post_runner);
+    }
+
+    void take_all(pending_list& out) noexcept
+    {
+        if (pending* p = single_.exchange(nullptr, std::memory_order_acquire))
+            out.push_back(*p);
+        const std::scoped_lock lock(mutex_);
+        out.append(list_);
+        listed_.store(false, std::memory_order_relaxed);
+    }
+
+private:
+    struct step {
+        /// Null: all have been called, or are being called by others.
+        pending* next = nullptr;
+        /// There is none behind it. Those that are added later are called by others.
+        bool last = true;
+    };
+
+    /// Nothing waits to be called. Only for the thread that adds.
+    bool idle() const noexcept
+    {
+        return !listed_.load(std::memory_order_acquire) && !single_.load(std::memory_order_acquire);
+    }
+
+    template <class PostRunner>
+    void add_to_list(pending_list& more, PostRunner& post_runner)
+    {
+        bool post = false;
+        {
+            const std::scoped_lock lock(mutex_);
+            list_.append(more);
+            listed_.store(true, std::memory_order_seq_cst);
+            post = !posted_.exchange(true, std::memory_order_seq_cst);
+        }
+        if (post)
+            post_runner();
+    }
+
+    template <class PostRunner>
+    step take(PostRunner& post_runner)
+    {
+        step s;
+        if (single_.load(std::memory_order_relaxed))
+            s.next = single_.exchange(nullptr, std::memory_order_acquire);
+        if (!listed_.load(std::memory_order_seq_cst))
+            return s;
+        bool post = false;
+        {
+            const std::scoped_lock lock(mutex_);
+            if (!s.next)
+                s.next = list_.pop_front();
+            s.last = list_.empty();
+            listed_.store(!s.last, std::memory_order_relaxed);
+            post = !s.last && !posted_.exchange(true, std::memory_order_seq_cst);
+        }
+        if (post)
+            post_runner();
+        return s;
+    }
+
+    template <class PostRunner>
+    void call_those_left(PostRunner& post_runner)
+    {
+        // Others that wait for the executor get it in between.
+        constexpr int most_at_once = 64;
+        for (int n = 0; n < most_at_once; ++n) {
+            const step s = take(post_runner);
+            if (s.next)
+                s.next->resume();
+            if (s.last)
+                return;
+        }
+    }
+
+    /// A runner is in the executor's queue.
+    std::atomic<bool> posted_{false};
+    /// Comes before those of the list.
+    std::atomic<pending*> single_{nullptr};
+    /// There are some in the list.
+    std::atomic<bool> listed_{false};
+    std::mutex mutex_;
+    pending_list list_;
+};
+
+} // namespace coaccel::detail
+
+#endif

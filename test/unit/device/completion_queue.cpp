@@ -1,0 +1,258 @@
+#include "device/completion_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace coaccel;
+using detail::completion_queue;
+using detail::pending;
+using detail::pending_list;
+
+struct completion final : pending {
+    void resume() override { call(); }
+    void post() override {}
+    void destroy() noexcept override { ++destroyed; }
+
+    std::function<void()> call;
+    int destroyed = 0;
+};
+
+using completions = std::span<const std::unique_ptr<completion>>;
+
+/// An executor's queue with nothing but runners in it.
+struct executor {
+    auto post() noexcept
+    {
+        return [this] {
+            CHECK(posted == 0);
+            ++posted;
+        };
+    }
+
+    /// Adds them where no handler may be called.
+    void add(completions some)
+    {
+        pending_list found;
+        fill(found, some);
+        queue.add(found, post());
+    }
+
+    /// Adds them on a thread of the executor.
+    void find(completions some)
+    {
+        pending_list found;
+        fill(found, some);
+        queue.run(queue.add_and_take(found, post()), post());
+    }
+
+    /// False: there was none.
+    bool run_one()
+    {
+        if (posted == 0)
+            return false;
+        --posted;
+        queue.run_posted(post());
+        return true;
+    }
+
+    void run()
+    {
+        while (run_one()) {
+        }
+    }
+
+    completion_queue queue;
+    int posted = 0;
+
+private:
+    static void fill(pending_list& list, completions some)
+    {
+        for (const auto& c : some)
+            list.push_back(*c);
+    }
+};
+
+/// Completions that note the order in which they are called.
+struct crowd {
+    explicit crowd(std::size_t count)
+    {
+        for (std::size_t i = 0; i < count; ++i) {
+            all.push_back(std::make_unique<completion>());
+            all.back()->call = [this, i] { order.push_back(i); };
+        }
+    }
+
+    bool in_order() const
+    {
+        for (std::size_t i = 0; i < order.size(); ++i)
+            if (order[i] != i)
+                return false;
+        return order.size() == all.size();
+    }
+
+    std::vector<std::unique_ptr<completion>> all;
+    std::vector<std::size_t> order;
+};
+
+TEST_SUITE_BEGIN("device completion queue");
+
+TEST_CASE("a single completion is called by the thread that found it, and nothing is posted")
+{
+    executor ex;
+    crowd one(1);
+    ex.find(one.all);
+    CHECK(one.in_order());
+    CHECK(ex.posted == 0);
+}
+
+TEST_CASE("one that was found where no handler may be called needs a runner, and a second one needs no other")
+{
+    executor ex;
+    crowd two(2);
+    ex.add(std::span(two.all).first(1));
+    CHECK(ex.posted == 1);
+    ex.add(std::span(two.all).last(1));
+    CHECK(ex.posted == 1);
+    CHECK(two.order.empty());
+    ex.run();
+    CHECK(two.in_order());
+}
+
+TEST_CASE("what is found later does not overtake what waits for a runner")
+{
+    for (const std::size_t waiting : {1, 2}) {
+        executor ex;
+        crowd four(4);
+        ex.add(std::span(four.all).first(waiting));
+        ex.find(std::span(four.all).subspan(waiting));
+        ex.run();
+        CHECK(four.in_order());
+    }
+}
+
+TEST_CASE("a handler that throws leaves the others to the runner")
+{
+    executor ex;
+    crowd three(3);
+    three.all[0]->call = [&] {
+        three.order.push_back(0);
+        throw 1;
+    };
+    CHECK_THROWS_AS(ex.find(three.all), int);
+    CHECK(ex.run_one());
+    CHECK(three.in_order());
+}
+
+TEST_CASE("others that wait for the executor get it after 64 handlers")
+{
+    executor ex;
+    crowd many(200);
+    ex.add(many.all);
+    CHECK(ex.run_one());
+    CHECK(many.order.size() == 64);
+    CHECK(ex.run_one());
+    CHECK(many.order.size() == 128);
+    ex.run();
+    CHECK(many.in_order());
+}
+
+TEST_CASE("what is not called when the executor goes away is given back")
+{
+    for (const std::size_t waiting : {1, 2, 3}) {
+        executor ex;
+        crowd some(waiting);
+        ex.add(std::span(some.all).first(1));
+        ex.add(std::span(some.all).subspan(1));
+        {
+            pending_list left;
+            ex.queue.take_all(left);
+        }
+        for (const auto& c : some.all)
+            CHECK(c->destroyed == 1);
+    }
+}
+
+// Every way in which handlers run the executor from within: bit i of `nested` is for the handler of completion i.
+TEST_CASE("whenever a handler is called, a runner for those behind it is posted")
+{
+    constexpr std::size_t count = 8;
+    for (const bool on_executor : {false, true})
+        for (unsigned nested = 0; nested < 1u << count; ++nested)
+            for (std::size_t first = 1; first <= count; ++first) {
+                executor ex;
+                crowd some(count);
+                const completions all(some.all);
+                std::size_t added = first;
+                for (std::size_t i = 0; i < count; ++i)
+                    some.all[i]->call = [&, i] {
+                        some.order.push_back(i);
+                        const bool within_reach = some.order.size() == added || ex.posted == 1;
+                        REQUIRE(within_reach);
+                        // A handler starts what ends at once.
+                        if (i == 0) {
+                            added = count;
+                            ex.add(all.subspan(first));
+                        }
+                        if ((nested >> i & 1) != 0)
+                            ex.run_one();
+                    };
+                if (on_executor)
+                    ex.find(all.first(first));
+                else
+                    ex.add(all.first(first));
+                ex.run();
+                REQUIRE(some.in_order());
+            }
+}
+
+TEST_CASE("several threads call each handler once")
+{
+    constexpr int threads = 4;
+    constexpr int rounds = 2000;
+    completion_queue queue;
+    std::atomic<int> posted{0};
+    std::atomic<int> called{0};
+    const auto post = [&] { posted.fetch_add(1); };
+    // One, several, one: each way of adding comes before and after the other.
+    const auto size_of = [](int round) { return round % 3 == 0 ? 5 : 1; };
+    int total = 0;
+    for (int r = 0; r < rounds; ++r)
+        total += size_of(r);
+    std::deque<completion> all(static_cast<std::size_t>(total));
+    for (auto& c : all)
+        c.call = [&] { called.fetch_add(1); };
+    std::vector<std::jthread> runners;
+    for (int t = 0; t < threads; ++t)
+        runners.emplace_back([&] {
+            while (called.load() < total) {
+                int n = posted.load();
+                if (n > 0 && posted.compare_exchange_strong(n, n - 1))
+                    queue.run_posted(post);
+                else
+                    std::this_thread::yield();
+            }
+        });
+    auto next = all.begin();
+    for (int r = 0; r < rounds; ++r) {
+        pending_list found;
+        for (int i = 0; i < size_of(r); ++i)
+            found.push_back(*next++);
+        queue.add(found, post);
+    }
+    runners.clear();
+    CHECK(called.load() == total);
+    CHECK(posted.load() <= 1);
+}
+
+TEST_SUITE_END();
+
+} // namespace
