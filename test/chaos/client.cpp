@@ -109,7 +109,7 @@ asio::awaitable<bool> client::add(device gpu, buffer<float> x, buffer<float> y, 
 {
     const auto twice = blas::axpy<float>{.x = x, .y = y, .n = x.size(), .alpha = 2.0f};
     counts_.ops.add();
-    auto summed = co_await gpu.async_exec(seq(twice, twice), how());
+    auto summed = co_await gpu.with(how()).async_exec(seq(twice, twice));
     if (!take(summed))
         co_return false;
     // Gone while the download may still wait for it.
@@ -128,7 +128,7 @@ asio::awaitable<bool> client::add(device gpu, buffer<float> x, buffer<float> y, 
 asio::awaitable<bool> client::reduce(device gpu, buffer<float> x, float value)
 {
     counts_.ops.add();
-    auto sum = co_await gpu.async_exec(blas::asum<float>{.x = x, .n = x.size()}, how());
+    auto sum = co_await gpu.with(how()).async_exec(blas::asum<float>{.x = x, .n = x.size()});
     if (!take(sum))
         co_return false;
     judge(sum.value() != value * static_cast<float>(x.size()));
@@ -144,8 +144,9 @@ asio::awaitable<bool> client::cancelled(device gpu, buffer<float> x)
     auto on_answer = [self = this, epoch = epoch_, signal](error_code ec) { self->count(ec, epoch); };
     auto start = [gpu, x = std::make_shared<buffer<float>>(std::move(x)), options = how(), signal, strand,
                   on_answer]() {
-        gpu.async_exec(memory::fill<float>{*x, 1.0f}, options,
-                       asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, on_answer)));
+        gpu.with(options).async_exec(
+            memory::fill<float>{*x, 1.0f},
+            asio::bind_cancellation_slot(signal->slot(), asio::bind_executor(strand, on_answer)));
     };
     counts_.ops.add();
     asio::post(strand, start);
@@ -160,7 +161,7 @@ asio::awaitable<bool> client::unawaited(device gpu, buffer<float> x, buffer<floa
     auto on_answer = [self = this, epoch = epoch_](error_code ec) { self->count(ec, epoch); };
     for (int i = 0; i < 8; ++i) {
         counts_.ops.add();
-        gpu.async_exec(memory::copy<float>{x, y}, how(), on_answer);
+        gpu.with(how()).async_exec(memory::copy<float>{x, y}, on_answer);
     }
     co_return true;
 }
@@ -179,7 +180,7 @@ asio::awaitable<bool> client::multiply(device gpu)
         co_return false;
     counts_.ops.add();
     const blas::gemm<float> op{.a = x.value(), .b = y.value(), .c = z.value(), .m = m, .n = n, .k = k};
-    auto done = co_await gpu.async_exec(op, how());
+    auto done = co_await gpu.with(how()).async_exec(op);
     if (!take(done))
         co_return false;
     counts_.ops.add();
@@ -206,7 +207,7 @@ asio::awaitable<bool> client::there_and_back(device gpu)
     // Nothing that it names dies with a context.
     options.retry = pick(2) == 0 ? retry::idempotent : retry::never;
     counts_.ops.add();
-    auto x = co_await gpu.async_upload(data, options);
+    auto x = co_await gpu.with(options).async_upload(data);
     if (!take(x))
         co_return false;
     const std::size_t half = n / 2;
@@ -233,7 +234,7 @@ asio::awaitable<bool> client::too_much(device gpu)
 {
     const std::size_t n = where_.options.host.memory_limit / sizeof(float) + 1 + pick(1000);
     counts_.ops.add();
-    auto x = co_await gpu.async_alloc<float>(n, how());
+    auto x = co_await gpu.with(how()).async_alloc<float>(n);
     // There is no room for it in any context.
     const bool made = take(x);
     judge(made);

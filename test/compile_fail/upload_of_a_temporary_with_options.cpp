@@ -8,5 +8,5 @@
 
 void start(coaccel::device gpu)
 {
-    gpu.async_upload(std::vector<float>{1, 2}, {.deadline = {}}, [](auto&&...) {});
+    gpu.with({.deadline = {}}).async_upload(std::vector<float>{1, 2}, [](auto&&...) {});
 }

@@ -165,7 +165,7 @@ int fault_child(const std::vector<std::string>& arguments)
     int expected = 0;
     const auto exec = [&](const device& d, const auto& op, int lane = exec_options::any_lane) {
         ++expected;
-        d.async_exec(op, {.lane = lane}, got.handler());
+        d.with({.lane = lane}).async_exec(op, got.handler());
     };
     exec(gpu, jit::launch(spin, {}, 100'000'000ull));
     // A bad write may come to light after its kernel ended well.
@@ -232,7 +232,7 @@ int hang_child(const std::vector<std::string>& arguments)
     answers got;
     const auto began = clock_type::now();
     gpu.async_exec(jit::launch(spin, {}, 200'000'000'000ull), got.handler());
-    gpu.async_exec(memory::fill<float>{.dst = memory, .value = 1}, {.lane = 1}, got.handler());
+    gpu.with({.lane = 1}).async_exec(memory::fill<float>{.dst = memory, .value = 1}, got.handler());
     gpu.async_exec(jit::launch(spin, {}, 1ull), got.handler());
     test::run_until(io, [&] { return got.count == 3 && gpu.status().state == device_state::failed; });
     const auto taken = clock_type::now() - began;

@@ -78,37 +78,37 @@ private:
         switch (below(6)) {
         case 0: {
             const auto value = static_cast<float>(below(16));
-            f_.gpu.async_exec(memory::fill<float>{.dst = ry, .value = value}, how, done());
+            f_.gpu.with(how).async_exec(memory::fill<float>{.dst = ry, .value = value}, done());
             std::fill_n(y.begin() + static_cast<long>(first), n, value);
             break;
         }
         case 1:
-            f_.gpu.async_exec(memory::copy<float>{.src = rx, .dst = ry}, how, done());
+            f_.gpu.with(how).async_exec(memory::copy<float>{.src = rx, .dst = ry}, done());
             std::copy_n(x.begin() + static_cast<long>(first), n, y.begin() + static_cast<long>(first));
             break;
         case 2:
-            f_.gpu.async_exec(blas::axpy<float>{.x = rx, .y = ry, .n = n, .alpha = -1}, how, done());
+            f_.gpu.with(how).async_exec(blas::axpy<float>{.x = rx, .y = ry, .n = n, .alpha = -1}, done());
             for (std::size_t i = first; i < first + n; ++i)
                 y[i] -= x[i];
             break;
         case 3:
-            f_.gpu.async_exec(blas::swap<float>{.x = rx, .y = ry, .n = n}, how, done());
+            f_.gpu.with(how).async_exec(blas::swap<float>{.x = rx, .y = ry, .n = n}, done());
             std::swap_ranges(x.begin() + static_cast<long>(first), x.begin() + static_cast<long>(first + n),
                              y.begin() + static_cast<long>(first));
             break;
         case 4:
-            f_.gpu.async_exec(
+            f_.gpu.with(how).async_exec(
                 seq(memory::copy<float>{.src = rx, .dst = ry}, blas::axpy<float>{.x = ry, .y = rx, .n = n, .alpha = 1}),
-                how, done());
+                done());
             for (std::size_t i = first; i < first + n; ++i) {
                 y[i] = x[i];
                 x[i] += y[i];
             }
             break;
         default:
-            f_.gpu.async_exec(
+            f_.gpu.with(how).async_exec(
                 jit::launch(blend_, {.grid = {2}, .block = {256}}, in(rx), inout(ry), static_cast<std::uint32_t>(n)),
-                how, done());
+                done());
             for (std::size_t i = first; i < first + n; ++i)
                 y[i] = y[i] - x[i] + 1.0f;
         }

@@ -2,37 +2,19 @@
 #define COACCEL_DEVICE_DEVICE_HPP
 
 #include <coaccel/actor/watch.hpp>
-#include <coaccel/core/as_result.hpp>
-#include <coaccel/detail/buffer_requests.hpp>
 #include <coaccel/detail/control_requests.hpp>
-#include <coaccel/detail/exec_requests.hpp>
 #include <coaccel/detail/side_requests.hpp>
-#include <coaccel/detail/submit_arguments.hpp>
-#include <coaccel/detail/temporary_range.hpp>
+#include <coaccel/device/device_calls.hpp>
 #include <coaccel/device/device_options.hpp>
 #include <coaccel/device/device_stats.hpp>
-#include <coaccel/device/seq.hpp>
 
 #include <boost/asio/async_result.hpp>
 
 #include <memory>
-#include <ranges>
-#include <span>
+#include <string>
 #include <utility>
-#include <vector>
 
 namespace coaccel {
-
-/// Elements that lie side by side in host memory.
-template <class Range>
-concept element_range = std::ranges::contiguous_range<Range> && element<std::ranges::range_value_t<Range>>;
-
-/// How an upload of a range completes.
-template <element_range Range>
-using upload_signature = void(error_code, buffer<std::ranges::range_value_t<Range>>);
-
-/// What new memory holds.
-enum class init : std::uint8_t { none, zero };
 
 class device_with;
 
@@ -49,7 +31,7 @@ class device_with;
 /// cancellation.
 /// Errors, of every function: errc::device_stopped and errc::device_failed when the device is; errc::context_lost when
 /// its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of those that start ops:
-/// errc::queue_full; with exec_options also errc::deadline_exceeded. Waiting for pinned memory and compiling are not
+/// errc::queue_full; with a deadline also errc::deadline_exceeded. Waiting for pinned memory and compiling are not
 /// counted against the queue.
 /// Exceptions: an initiating call throws std::bad_alloc when there is no memory for the operation, such as when the
 /// handler's allocator throws it; nothing has been started then. Completing asks no allocator for memory on an
@@ -58,7 +40,7 @@ class device_with;
 /// destroyed without being called.
 /// Thread safety: const functions from any thread, on the same copy too; assigning to a copy is for one thread at a
 /// time.
-class COACCEL_DECL device {
+class COACCEL_DECL device : public device_calls<device> {
 public:
     using executor_type = asio::any_io_executor;
 
@@ -91,102 +73,6 @@ public:
     /// The same device, for ops with these options: `gpu.with(within(1s)).async_exec(op)`.
     device_with with(const exec_options& options) const noexcept;
 
-    /// Runs one op.
-    ///
-    /// Completion signature: void(error_code), or void(error_code, Op::reply).
-    /// Completes when: the op has ended on the device.
-    /// Order: ops on the same elements of a buffer run in the order in which one caller started them, awaited or not.
-    /// Lifetimes: the op is copied; buffers it names may be released at any time.
-    /// Errors: those of a bad op or ref (fault::caller), and the backend's.
-    template <op Op, asio::completion_token_for<exec_signature<Op>> Token = default_token>
-    auto async_exec(const Op& op, const exec_options& how, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, exec_signature<Op>>(
-            detail::initiate_request<detail::exec_request<Op>>{core()}, token, op, how);
-    }
-
-    /// \copydoc async_exec
-    template <op Op, asio::completion_token_for<exec_signature<Op>> Token = default_token>
-    auto async_exec(const Op& op, Token&& token = {}) const
-    {
-        return async_exec(op, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Runs several ops in order, with one completion.
-    ///
-    /// Completion signature: void(error_code), or void(error_code, std::tuple<replies...>).
-    template <op... Ops, asio::completion_token_for<seq_signature<Ops...>> Token = default_token>
-    auto async_exec(const op_seq<Ops...>& ops, const exec_options& how, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, seq_signature<Ops...>>(
-            detail::initiate_request<detail::seq_request<Ops...>>{core()}, token, ops, how);
-    }
-
-    /// \copydoc async_exec
-    template <op... Ops, asio::completion_token_for<seq_signature<Ops...>> Token = default_token>
-    auto async_exec(const op_seq<Ops...>& ops, Token&& token = {}) const
-    {
-        return async_exec(ops, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Runs a function of the caller's as an op: `async_submit(in(a), out(b), function)`.
-    ///
-    /// The function is called as `function(native_stream, span<const A>, span<B>)`, one span for each
-    /// operand, over device memory. On a GPU it enqueues work on the stream and returns; on the host it
-    /// does the work itself, on a thread of the backend. It counts as one command of the stream however many kernels it
-    /// launches, so it should launch fewer than about 300: a driver whose launch queue is full blocks the device.
-    ///
-    /// Completion signature: void(error_code).
-    /// Errors: errc::user_exception when the function threw.
-    template <class... Args>
-    auto async_submit(Args&&... args) const
-    {
-        return detail::split_submit(core(), exec_options{}, static_cast<Args&&>(args)...);
-    }
-
-    /// Allocates memory for `count` elements.
-    ///
-    /// Completion signature: void(error_code, buffer<T>).
-    /// Errors: errc::invalid_argument for no elements, errc::size_overflow, errc::out_of_memory.
-    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_alloc(std::size_t count, init content, const exec_options& how, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code, buffer<T>)>(
-            detail::initiate_request<detail::alloc_request<T>>{core()}, token, count, content == init::zero, how);
-    }
-
-    /// \copydoc async_alloc
-    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_alloc(std::size_t count, const exec_options& how, Token&& token = {}) const
-    {
-        return async_alloc<T>(count, init::none, how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_alloc
-    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_alloc(std::size_t count, init content, Token&& token = {}) const
-    {
-        return async_alloc<T>(count, content, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_alloc
-    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_alloc(std::size_t count, Token&& token = {}) const
-    {
-        return async_alloc<T>(count, init::none, static_cast<Token&&>(token));
-    }
-
-    /// Allocates memory that the host reaches too.
-    ///
-    /// Completion signature: void(error_code, managed_buffer<T>).
-    /// Errors: those of async_alloc.
-    template <element T, asio::completion_token_for<void(error_code, managed_buffer<T>)> Token = default_token>
-    auto async_alloc_managed(std::size_t count, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code, managed_buffer<T>)>(
-            detail::initiate_request<detail::managed_request<T>>{core()}, token, count);
-    }
-
     /// Allocates host memory that the device copies from and to directly; waits while the limit is reached.
     ///
     /// Completion signature: void(error_code, pinned_buffer<T>).
@@ -210,181 +96,6 @@ public:
     {
         return asio::async_initiate<Token, void(error_code, jit::kernel)>(
             detail::initiate_request<detail::compile_request>{core()}, token, std::move(source), std::move(how));
-    }
-
-    /// Allocates memory and copies `data` into it.
-    ///
-    /// Completion signature: void(error_code, buffer<T>).
-    /// Lifetimes: `data` stays valid until completion. A temporary lasts as long as the expression it is in: long
-    /// enough for `co_await`, not for a callback or a future, for which it does not compile.
-    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_upload(std::span<const T> data, const exec_options& how, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code, buffer<T>)>(
-            detail::initiate_request<detail::upload_request<T>>{core()}, token, data, how);
-    }
-
-    /// \copydoc async_upload
-    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_upload(std::span<const T> data, Token&& token = {}) const
-    {
-        return async_upload<T>(data, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_upload
-    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
-    auto async_upload(const Range& data, const exec_options& how, Token&& token = {}) const
-    {
-        using value = std::ranges::range_value_t<Range>;
-        return async_upload<value>(std::span<const value>(data), how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_upload
-    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
-    auto async_upload(const Range& data, Token&& token = {}) const
-    {
-        return async_upload(data, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Of a temporary: with a token that starts the upload at once this does not compile, because the elements would be
-    /// gone before they are copied.
-    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
-        requires(!std::ranges::borrowed_range<Range>)
-    auto async_upload(Range&& data, const exec_options& how, Token&& token = {}) const
-    {
-        using value = std::ranges::range_value_t<Range>;
-        const std::span<const value> elements(data);
-        using started = decltype(async_upload<value>(elements, how, static_cast<Token&&>(token)));
-        static_assert(starts_when_awaited<started>, COACCEL_TEMPORARY_RANGE);
-        return async_upload<value>(elements, how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_upload
-    template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
-        requires(!std::ranges::borrowed_range<Range>)
-    auto async_upload(Range&& data, Token&& token = {}) const
-    {
-        return async_upload(static_cast<Range&&>(data), exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Copies device memory into a new vector.
-    ///
-    /// Completion signature: void(error_code, std::vector<T>).
-    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
-    auto async_download(ref<T> source, const exec_options& how, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code, std::vector<T>)>(
-            detail::initiate_request<detail::download_request<T>>{core()}, token, source, how);
-    }
-
-    /// \copydoc async_download
-    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
-    auto async_download(ref<T> source, Token&& token = {}) const
-    {
-        return async_download(source, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_download
-    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
-    auto async_download(const buffer<T>& source, const exec_options& how, Token&& token = {}) const
-    {
-        return async_download(source.ref(), how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_download
-    template <element T, asio::completion_token_for<void(error_code, std::vector<T>)> Token = default_token>
-    auto async_download(const buffer<T>& source, Token&& token = {}) const
-    {
-        return async_download(source.ref(), exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Copies `data` over device memory of the same length.
-    ///
-    /// Completion signature: void(error_code).
-    /// Lifetimes: `data` stays valid until completion.
-    /// Errors: errc::length_mismatch.
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_write(ref<T> target, std::span<const std::type_identity_t<T>> data, const exec_options& how,
-                     Token&& token = {}) const
-    {
-        return async_exec(detail::write_op<T>{.dst = target, .src = data.data(), .count = data.size()}, how,
-                          static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_write
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_write(ref<T> target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
-    {
-        return async_write(target, data, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_write
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_write(const buffer<T>& target, std::span<const std::type_identity_t<T>> data, const exec_options& how,
-                     Token&& token = {}) const
-    {
-        return async_write(target.ref(), data, how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_write
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_write(const buffer<T>& target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
-    {
-        return async_write(target.ref(), data, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Of a temporary: as for async_upload.
-    template <class Target, element_range Range, asio::completion_token_for<void(error_code)> Token = default_token>
-        requires(!std::ranges::borrowed_range<Range>)
-    auto async_write(const Target& target, Range&& data, const exec_options& how, Token&& token = {}) const
-    {
-        const std::span<const std::ranges::range_value_t<Range>> elements(data);
-        using started = decltype(async_write(target, elements, how, static_cast<Token&&>(token)));
-        static_assert(starts_when_awaited<started>, COACCEL_TEMPORARY_RANGE);
-        return async_write(target, elements, how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_write
-    template <class Target, element_range Range, asio::completion_token_for<void(error_code)> Token = default_token>
-        requires(!std::ranges::borrowed_range<Range>)
-    auto async_write(const Target& target, Range&& data, Token&& token = {}) const
-    {
-        return async_write(target, static_cast<Range&&>(data), exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// Copies device memory over `data`, which has the same length.
-    ///
-    /// Completion signature: void(error_code).
-    /// Lifetimes: `data` stays valid until completion.
-    /// Errors: errc::length_mismatch.
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_read(ref<T> source, std::span<std::type_identity_t<T>> data, const exec_options& how,
-                    Token&& token = {}) const
-    {
-        return async_exec(detail::read_op<T>{.src = source, .dst = data.data(), .count = data.size()}, how,
-                          static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_read
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_read(ref<T> source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const
-    {
-        return async_read(source, data, exec_options{}, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_read
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_read(const buffer<T>& source, std::span<std::type_identity_t<T>> data, const exec_options& how,
-                    Token&& token = {}) const
-    {
-        return async_read(source.ref(), data, how, static_cast<Token&&>(token));
-    }
-
-    /// \copydoc async_read
-    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_read(const buffer<T>& source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const
-    {
-        return async_read(source.ref(), data, exec_options{}, static_cast<Token&&>(token));
     }
 
     /// What the device is doing and has done. Answered in every state but for an empty `device`.
@@ -467,17 +178,41 @@ public:
 
 private:
     friend class detail::start_request<device>;
+    friend class device_calls<device>;
     friend class device_with;
 
     explicit device(std::shared_ptr<detail::device_handle> handle) noexcept : handle_(std::move(handle)) {}
 
+    static exec_options options() noexcept { return {}; }
     detail::core_ptr core() const noexcept { return handle_ ? handle_->core : nullptr; }
 
     std::shared_ptr<detail::device_handle> handle_;
 };
 
-} // namespace coaccel
+/// A device together with options for the ops that are started through it, which are those of `device`:
+/// `gpu.with(options)`. Keeps the device as a copy of it does.
+class device_with : public device_calls<device_with> {
+public:
+    /// Made by device::with.
+    device_with(device gpu, const exec_options& options) noexcept : device_(std::move(gpu)), options_(options) {}
 
-#include <coaccel/device/device_with.hpp>
+    /// What its operations are run with.
+    const exec_options& options() const noexcept { return options_; }
+
+private:
+    friend class device_calls<device_with>;
+
+    detail::core_ptr core() const noexcept { return device_.core(); }
+
+    device device_;
+    exec_options options_;
+};
+
+inline device_with device::with(const exec_options& options) const noexcept
+{
+    return {*this, options};
+}
+
+} // namespace coaccel
 
 #endif

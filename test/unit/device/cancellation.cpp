@@ -151,11 +151,12 @@ TEST_CASE("deadlines: in the past, while waiting, and far away")
     blocked b(io);
     exec_options past;
     past.deadline = exec_options::clock::now() - 1s;
-    CHECK(await(io, b.gpu.async_exec(memory::fill<float>{b.x, 1.0f}, past)).error() == errc::deadline_exceeded);
-    CHECK(await(io, b.gpu.async_exec(memory::fill<float>{b.x, 1.0f}, within(5ms))).error() == errc::deadline_exceeded);
+    CHECK(await(io, b.gpu.with(past).async_exec(memory::fill<float>{b.x, 1.0f})).error() == errc::deadline_exceeded);
+    CHECK(await(io, b.gpu.with(within(5ms)).async_exec(memory::fill<float>{b.x, 1.0f})).error() ==
+          errc::deadline_exceeded);
     CHECK(b.running_outcome == errc::no_value);
     b.gate.open();
-    CHECK(await(io, b.gpu.async_exec(memory::fill<float>{b.x, 1.0f}, within(1h))));
+    CHECK(await(io, b.gpu.with(within(1h)).async_exec(memory::fill<float>{b.x, 1.0f})));
 }
 
 TEST_CASE("a full device makes ops wait, or refuses those that will not")

@@ -69,43 +69,44 @@ auto bound(asio::cancellation_slot slot, Handler handler)
 const kind kinds[] = {
     {"exec", false,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_exec(memory::fill<float>{h.x, 2.0f}, how, bound(slot, std::move(done)));
+         h.gpu.with(how).async_exec(memory::fill<float>{h.x, 2.0f}, bound(slot, std::move(done)));
      }},
     {"exec with a reply", false,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_exec(blas::asum<float>{.x = h.x, .n = 4}, how,
-                          bound(slot, [done](error_code ec, float) { done(ec); }));
+         h.gpu.with(how).async_exec(blas::asum<float>{.x = h.x, .n = 4},
+                                    bound(slot, [done](error_code ec, float) { done(ec); }));
      }},
     {"seq", false,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_exec(seq(memory::fill<float>{h.x, 2.0f}, blas::asum<float>{.x = h.x, .n = 4}), how,
-                          bound(slot, [done](error_code ec, std::tuple<float>) { done(ec); }));
+         h.gpu.with(how).async_exec(seq(memory::fill<float>{h.x, 2.0f}, blas::asum<float>{.x = h.x, .n = 4}),
+                                    bound(slot, [done](error_code ec, std::tuple<float>) { done(ec); }));
      }},
     {"alloc", false,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_alloc<float>(8, init::zero, how, bound(slot, [done](error_code ec, const buffer<float>& made) {
-                                      CHECK(bool(made) == !ec);
-                                      done(ec);
-                                  }));
+         h.gpu.with(how).async_alloc<float>(8, init::zero,
+                                            bound(slot, [done](error_code ec, const buffer<float>& made) {
+                                                CHECK(bool(made) == !ec);
+                                                done(ec);
+                                            }));
      }},
     {"download", false,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_download(h.x, how, bound(slot, [done](error_code ec, const std::vector<float>& got) {
-                                  CHECK(got.empty() == bool(ec));
-                                  done(ec);
-                              }));
+         h.gpu.with(how).async_download(h.x, bound(slot, [done](error_code ec, const std::vector<float>& got) {
+                                            CHECK(got.empty() == bool(ec));
+                                            done(ec);
+                                        }));
      }},
     {"write", true,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_write(h.x, h.memory, how, bound(slot, std::move(done)));
+         h.gpu.with(how).async_write(h.x, h.memory, bound(slot, std::move(done)));
      }},
     {"read", true,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_read(h.x, h.memory, how, bound(slot, std::move(done)));
+         h.gpu.with(how).async_read(h.x, h.memory, bound(slot, std::move(done)));
      }},
     {"upload", true,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.async_upload(h.memory, how, bound(slot, [done](error_code ec, const buffer<float>&) { done(ec); }));
+         h.gpu.with(how).async_upload(h.memory, bound(slot, [done](error_code ec, const buffer<float>&) { done(ec); }));
      }},
 };
 
@@ -201,7 +202,7 @@ TEST_CASE("the deadline of a started op ends the wait of its caller, at once or 
         held_up& h = *held;
         if (k.uses_callers_memory) {
             // When this one is answered, the deadline of the other has passed.
-            h.gpu.async_exec(memory::fill<float>{h.y, 2.0f}, after_it, later.handler());
+            h.gpu.with(after_it).async_exec(memory::fill<float>{h.y, 2.0f}, later.handler());
             test::run_until(h.io, [&] { return later.is_there(); });
             CHECK(later.ec == errc::deadline_exceeded);
             CHECK_FALSE(o.is_there());
@@ -244,7 +245,7 @@ TEST_CASE("an op that was answered early runs to its end, in its order")
     outcome o;
     const auto held = started_in_time(1, [&](held_up& h, const exec_options& how) {
         o = {};
-        h.gpu.async_exec(memory::fill<float>{h.x, 7.0f}, how, o.handler());
+        h.gpu.with(how).async_exec(memory::fill<float>{h.x, 7.0f}, o.handler());
     });
     held_up& h = *held;
     test::run_until(h.io, [&] { return o.is_there(); });
@@ -296,7 +297,7 @@ TEST_CASE("a device finishes what was answered early before it stops, and keeps 
     outcome o;
     const auto held = started_in_time(1, [&](held_up& h, const exec_options& how) {
         o = {};
-        h.gpu.async_exec(memory::fill<float>{h.x, 7.0f}, how, o.handler());
+        h.gpu.with(how).async_exec(memory::fill<float>{h.x, 7.0f}, o.handler());
     });
     held_up& h = *held;
     test::run_until(h.io, [&] { return o.is_there(); });

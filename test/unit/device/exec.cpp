@@ -330,12 +330,12 @@ TEST_CASE("copies take options as other ops do")
     std::vector<float> data(16, 1.0f);
     auto x = await(io, gpu.async_upload(data)).value();
     const exec_options late = within(-1s);
-    CHECK(await(io, gpu.async_write(x, data, late)).error() == errc::deadline_exceeded);
-    CHECK(await(io, gpu.async_write(x.ref(), data, late)).error() == errc::deadline_exceeded);
-    CHECK(await(io, gpu.async_read(x, data, late)).error() == errc::deadline_exceeded);
-    CHECK(await(io, gpu.async_read(x.ref(), data, late)).error() == errc::deadline_exceeded);
-    CHECK(await(io, gpu.async_download(x, late)).error() == errc::deadline_exceeded);
-    CHECK(await(io, gpu.async_download(x.ref(), late)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.with(late).async_write(x, data)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.with(late).async_write(x.ref(), data)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.with(late).async_read(x, data)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.with(late).async_read(x.ref(), data)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.with(late).async_download(x)).error() == errc::deadline_exceeded);
+    CHECK(await(io, gpu.with(late).async_download(x.ref())).error() == errc::deadline_exceeded);
     const exec_options in_time = within(1h);
     CHECK(await(io, gpu.async_write(x, data, in_time)));
     CHECK(await(io, gpu.async_read(x, data, in_time)));

@@ -198,7 +198,7 @@ TEST_CASE("the generation is published when the new context can be used")
             REQUIRE(y);
             exec_options at_once;
             at_once.when_full = when_full::fail;
-            auto r = co_await d.async_exec(memory::fill<float>{y.value(), 1.0f}, at_once);
+            auto r = co_await d.with(at_once).async_exec(memory::fill<float>{y.value(), 1.0f});
             CHECK(r);
         }
     };

@@ -88,7 +88,7 @@ TEST_CASE("those that will not wait are taken as long as there is room, however 
         int full = 0;
         const auto count = [&](error_code ec) { ++(ec == errc::queue_full ? full : fine); };
         for (int i = 0; i < 8; ++i)
-            gpu.async_exec(memory::fill<float>{x, 1.0f}, how, count);
+            gpu.with(how).async_exec(memory::fill<float>{x, 1.0f}, count);
         test::run_until(io, [&] { return fine + full == 8; });
         CHECK(fine >= 4);
         CHECK(full <= 4);

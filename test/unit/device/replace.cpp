@@ -96,7 +96,7 @@ TEST_CASE("what runs ends well, what waits runs on the fresh context")
     b.gpu.async_exec(memory::fill<float>{b.y, 1.0f}, b.note(stale));
     b.gpu.async_alloc<float>(4, init::zero, b.note(fresh));
     b.gpu.async_alloc_pinned<float>(4, b.note(pinned));
-    b.gpu.async_alloc<float>(4, {.when_full = when_full::fail}, b.note(impatient));
+    b.gpu.with({.when_full = when_full::fail}).async_alloc<float>(4, b.note(impatient));
     CHECK(b.outcome(impatient) == errc::queue_full);
     b.settle();
     CHECK(b.gpu.status().state == device_state::rebuilding);

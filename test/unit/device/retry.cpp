@@ -46,10 +46,11 @@ struct waiting_again {
         a.options.restart.max_backoff = 1h;
         gpu = make_device(io, a.options);
         a.injector->poison();
-        gpu.async_upload(data, how, asio::bind_cancellation_slot(signal.slot(), [this](error_code ec, buffer<float>) {
-                             seen = ec;
-                             ++calls;
-                         }));
+        gpu.with(how).async_upload(data,
+                                   asio::bind_cancellation_slot(signal.slot(), [this](error_code ec, buffer<float>) {
+                                       seen = ec;
+                                       ++calls;
+                                   }));
         test::run_until(io, [this] { return gpu.status().state == device_state::rebuilding; });
         CHECK(calls == 0);
     }
@@ -86,7 +87,7 @@ TEST_CASE("an idempotent upload outlives the context it was started on")
         auto gpu = make_device(io, a.options);
         const auto data = numbers(1000);
         a.injector->poison();
-        auto x = await(io, gpu.async_upload(data, {.retry = retry::idempotent}));
+        auto x = await(io, gpu.with({.retry = retry::idempotent}).async_upload(data));
         REQUIRE(x);
         CHECK(a.injector->played() == 1);
         CHECK(x.value().ref().raw().generation == 2);
@@ -107,13 +108,13 @@ TEST_CASE("every form of an upload and an allocation takes options, with any tok
     auto gpu = make_device(io);
     const auto data = numbers(8);
     auto check = [](device d, std::vector<float> v) -> asio::awaitable<void> {
-        auto a = co_await d.async_upload(v, {.retry = retry::idempotent});
-        auto b = co_await d.async_upload(std::span<const float>(v), {.retry = retry::idempotent});
-        auto c = co_await d.async_upload(std::span(v), again, asio::use_awaitable);
+        auto a = co_await d.with({.retry = retry::idempotent}).async_upload(v);
+        auto b = co_await d.with({.retry = retry::idempotent}).async_upload(std::span<const float>(v));
+        auto c = co_await d.with(again).async_upload(std::span(v), asio::use_awaitable);
         exec_options how = again;
-        auto e = co_await d.async_upload(v, how);
-        auto f = co_await d.async_alloc<float>(4, {.retry = retry::idempotent});
-        auto g = co_await d.async_alloc<float>(4, init::zero, how, asio::use_awaitable);
+        auto e = co_await d.with(how).async_upload(v);
+        auto f = co_await d.with({.retry = retry::idempotent}).async_alloc<float>(4);
+        auto g = co_await d.with(how).async_alloc<float>(4, init::zero, asio::use_awaitable);
         REQUIRE((a && b && e && f));
         CHECK(c.size() == v.size());
         auto zeros = co_await d.async_download(g);
@@ -121,9 +122,9 @@ TEST_CASE("every form of an upload and an allocation takes options, with any tok
         CHECK(zeros.value() == std::vector<float>(4, 0.0f));
     };
     test::co_run(io, check(gpu, data));
-    CHECK(await(io, gpu.async_upload(data, {.deadline = exec_options::clock::time_point::min()})).error() ==
+    CHECK(await(io, gpu.with({.deadline = exec_options::clock::time_point::min()}).async_upload(data)).error() ==
           errc::deadline_exceeded);
-    CHECK(await(io, gpu.async_alloc<float>(1, {.lane = 99})).error() == errc::invalid_argument);
+    CHECK(await(io, gpu.with({.lane = 99}).async_alloc<float>(1)).error() == errc::invalid_argument);
 }
 
 TEST_CASE("an allocation that is filled is run again as a whole")
@@ -132,7 +133,7 @@ TEST_CASE("an allocation that is filled is run again as a whole")
     asio::io_context io;
     auto gpu = make_device(io, a.options);
     a.injector->poison();
-    auto x = await(io, gpu.async_alloc<float>(16, init::zero, again));
+    auto x = await(io, gpu.with(again).async_alloc<float>(16, init::zero));
     REQUIRE(x);
     CHECK(x.value().ref().raw().generation == 2);
     CHECK(await(io, gpu.async_download(x.value())).value() == std::vector<float>(16, 0.0f));
@@ -148,7 +149,7 @@ TEST_CASE("an op that is not marked, or names what died, is not run again")
     CHECK(await(io, gpu.async_upload(data)).error() == errc::context_lost);
     auto x = await(io, gpu.async_alloc<float>(4)).value();
     a.injector->poison();
-    CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f}, again)).error() == errc::context_lost);
+    CHECK(await(io, gpu.with(again).async_exec(memory::fill<float>{x, 1.0f})).error() == errc::context_lost);
     CHECK(a.injector->played() == 2);
 }
 
@@ -165,7 +166,7 @@ TEST_CASE("a burst of idempotent uploads is complete and correct across faults")
         for (std::size_t i = 0; i < burst; ++i)
             data.push_back(numbers(16, static_cast<float>(i)));
         auto one = [](device d, const std::vector<float>& v, int& ended) -> asio::awaitable<void> {
-            auto x = co_await d.async_upload(v, again);
+            auto x = co_await d.with(again).async_upload(v);
             REQUIRE(x);
             auto back = co_await d.async_download(x.value());
             if (back)
@@ -230,7 +231,7 @@ TEST_CASE("an idempotent op outlives a context that dies while its device drains
         error_code uploaded = errc::no_value;
         error_code stopped = errc::no_value;
         std::uint32_t generation = 0;
-        gpu.async_upload(data, again, [&](error_code ec, buffer<float> x) {
+        gpu.with(again).async_upload(data, [&](error_code ec, buffer<float> x) {
             uploaded = ec;
             generation = x.ref().raw().generation;
             // The device is to stop, and does so after its last op.
@@ -254,7 +255,7 @@ TEST_CASE("an idempotent op is not run again when its device is abandoned")
     const auto data = numbers(1000);
     a.injector->poison();
     error_code uploaded;
-    gpu.async_upload(data, again, [&](error_code ec, buffer<float>) { uploaded = ec; });
+    gpu.with(again).async_upload(data, [&](error_code ec, buffer<float>) { uploaded = ec; });
     CHECK(await(io, gpu.async_shutdown(shutdown::abandon)));
     test::run_until(io, [&] { return bool(uploaded); });
     CHECK(gpu.status().generation == 1);
@@ -279,7 +280,7 @@ TEST_CASE("an op that waits to be run again goes with its execution context")
         a.options.restart.max_backoff = 1h;
         auto gpu = make_device(io, a.options);
         a.injector->poison();
-        gpu.async_upload(data, again, [held](error_code, buffer<float>) { FAIL("must not be called"); });
+        gpu.with(again).async_upload(data, [held](error_code, buffer<float>) { FAIL("must not be called"); });
         test::run_until(io, [&] { return gpu.status().state == device_state::rebuilding; });
         CHECK(held.use_count() == 2);
     }
@@ -295,7 +296,7 @@ TEST_CASE("an op that kills every context is answered when the budget is spent")
     asio::io_context io;
     auto gpu = make_device(io, a.options);
     const auto data = numbers(4);
-    CHECK(await(io, gpu.async_upload(data, again)).error() == errc::device_failed);
+    CHECK(await(io, gpu.with(again).async_upload(data)).error() == errc::device_failed);
     CHECK(a.injector->played() == 3);
     CHECK(gpu.status().generation == 3);
     CHECK(await(io, gpu.async_stats()).value().failed == 1);
@@ -311,8 +312,8 @@ TEST_CASE("an op that was cancelled while it ran is not run again")
     asio::cancellation_signal signal;
     error_code seen = errc::no_value;
     a.injector->hang();
-    gpu.async_upload(data, again,
-                     asio::bind_cancellation_slot(signal.slot(), [&](error_code ec, buffer<float>) { seen = ec; }));
+    gpu.with(again).async_upload(
+        data, asio::bind_cancellation_slot(signal.slot(), [&](error_code ec, buffer<float>) { seen = ec; }));
     test::run_until(io, [&] { return a.injector->played() == 1; });
     signal.emit(asio::cancellation_type::terminal);
     test::run_until(io, [&] { return seen != errc::no_value; });

@@ -45,7 +45,7 @@ TEST_CASE("each end is counted as what it was")
     asio::cancellation_signal cancel;
     error_code cancelled, expired;
     gpu.async_exec(fill, asio::bind_cancellation_slot(cancel.slot(), [&](error_code ec) { cancelled = ec; }));
-    gpu.async_exec(fill, within(0ms), [&](error_code ec) { expired = ec; });
+    gpu.with(within(0ms)).async_exec(fill, [&](error_code ec) { expired = ec; });
     test::run_until(io, [&] { return bool(expired); });
     cancel.emit(asio::cancellation_type::total);
     test::run_until(io, [&] { return bool(cancelled); });

@@ -30,13 +30,13 @@ asio::awaitable<result<std::vector<float>>> upload_temporaries(device gpu)
 {
     using namespace asio::experimental::awaitable_operators;
     BOOST_OUTCOME_CO_TRY(auto a, co_await gpu.async_upload(numbers()));
-    BOOST_OUTCOME_CO_TRY(auto b, co_await gpu.async_upload(numbers(), {.retry = retry::idempotent}));
+    BOOST_OUTCOME_CO_TRY(auto b, co_await gpu.with({.retry = retry::idempotent}).async_upload(numbers()));
     const auto c = co_await gpu.async_upload(numbers(), asio::use_awaitable);
-    const auto [ec, d] = co_await gpu.async_upload(numbers(), exec_options{}, asio::as_tuple(asio::use_awaitable));
+    const auto [ec, d] = co_await gpu.async_upload(numbers(), asio::as_tuple(asio::use_awaitable));
     CHECK_FALSE(ec);
     co_await (gpu.async_write(c, numbers(), asio::use_awaitable) && gpu.async_write(d, numbers(), asio::use_awaitable));
     BOOST_OUTCOME_CO_TRYV(co_await gpu.async_write(a, numbers(4)));
-    BOOST_OUTCOME_CO_TRYV(co_await gpu.async_write(b.ref(), numbers(7), exec_options{}));
+    BOOST_OUTCOME_CO_TRYV(co_await gpu.async_write(b.ref(), numbers(7)));
     std::vector<float> out;
     BOOST_OUTCOME_CO_TRYV(co_await append(gpu, a, out));
     BOOST_OUTCOME_CO_TRYV(co_await append(gpu, b, out));
@@ -68,7 +68,7 @@ TEST_CASE("a view may be a temporary, whatever the token")
     };
     auto x = await(io, gpu.async_upload(data)).value();
     gpu.async_upload(std::span<float>(data), count);
-    gpu.async_upload(std::span<const float>(data), exec_options{}, count);
+    gpu.async_upload(std::span<const float>(data), count);
     gpu.async_upload(data, count);
     gpu.async_write(x, std::span<float>(data), count);
     gpu.async_write(x.ref(), std::span<const float, 3>(data), count);

@@ -27,13 +27,13 @@ TEST_CASE("a deadline is kept while the worker is stopped, and the worker goes o
     const auto large = f.upload(numbers(1'000'000));
     f.send(SIGSTOP);
     const auto begin = clock_type::now();
-    CHECK(await(f.io, f.gpu.async_exec(memory::fill<float>{x, 7.0f}, within(100ms))).error() ==
+    CHECK(await(f.io, f.gpu.with(within(100ms)).async_exec(memory::fill<float>{x, 7.0f})).error() ==
           errc::deadline_exceeded);
-    CHECK(await(f.io, f.gpu.async_exec(blas::asum<float>{.x = x, .n = 100}, within(100ms))).error() ==
+    CHECK(await(f.io, f.gpu.with(within(100ms)).async_exec(blas::asum<float>{.x = x, .n = 100})).error() ==
           errc::deadline_exceeded);
-    CHECK(await(f.io, f.gpu.async_download(x, within(100ms))).error() == errc::deadline_exceeded);
-    CHECK(await(f.io, f.gpu.async_download(large, within(100ms))).error() == errc::deadline_exceeded);
-    CHECK(await(f.io, f.gpu.async_alloc<float>(10, within(100ms))).error() == errc::deadline_exceeded);
+    CHECK(await(f.io, f.gpu.with(within(100ms)).async_download(x)).error() == errc::deadline_exceeded);
+    CHECK(await(f.io, f.gpu.with(within(100ms)).async_download(large)).error() == errc::deadline_exceeded);
+    CHECK(await(f.io, f.gpu.with(within(100ms)).async_alloc<float>(10)).error() == errc::deadline_exceeded);
     CHECK(clock_type::now() - begin < 20s);
     auto s = await(f.io, f.gpu.async_stats()).value();
     CHECK(s.in_flight == 5);
@@ -55,8 +55,9 @@ TEST_CASE("an op that was answered early may be lost with its worker")
     isolated_fixture f(o);
     const auto x = f.upload(numbers(1'000'000));
     f.send(SIGSTOP);
-    CHECK(await(f.io, f.gpu.async_exec(memory::fill<float>{x, 7.0f}, within(50ms))).error() == errc::deadline_exceeded);
-    CHECK(await(f.io, f.gpu.async_download(x, within(50ms))).error() == errc::deadline_exceeded);
+    CHECK(await(f.io, f.gpu.with(within(50ms)).async_exec(memory::fill<float>{x, 7.0f})).error() ==
+          errc::deadline_exceeded);
+    CHECK(await(f.io, f.gpu.with(within(50ms)).async_download(x)).error() == errc::deadline_exceeded);
     f.send(SIGKILL);
     f.wait_for_generation(2);
     const auto s = await(f.io, f.gpu.async_stats()).value();
@@ -74,7 +75,7 @@ TEST_CASE("memory of the caller's is waited for until the worker is gone")
     f.send(SIGSTOP);
     std::vector<float> mine(100);
     // The bound is the heartbeat: after it, the device is known to have left.
-    CHECK(await(f.io, f.gpu.async_read(x, mine, within(50ms))).error() == errc::deadline_exceeded);
+    CHECK(await(f.io, f.gpu.with(within(50ms)).async_read(x, mine)).error() == errc::deadline_exceeded);
     f.wait_for_generation(2);
     CHECK(f.gpu.status().reason == errc::worker_hung);
 }

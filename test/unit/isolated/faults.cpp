@@ -258,7 +258,7 @@ TEST_CASE("an upload that may be repeated is not lost with its worker")
         const int process = f.process();
         buffer<float> made;
         std::optional<error_code> answer;
-        f.gpu.async_upload(data, {.retry = retry::idempotent}, [&](error_code ec, buffer<float> b) {
+        f.gpu.with({.retry = retry::idempotent}).async_upload(data, [&](error_code ec, buffer<float> b) {
             answer = ec;
             made = std::move(b);
         });
@@ -398,7 +398,7 @@ TEST_CASE("a caller's mistakes are the caller's, not the worker's end")
     CHECK(with([](any_ref& r) { r.device = 0xffffffff; }) == errc::wrong_device);
     exec_options how;
     how.priority = priority(77);
-    CHECK(await(f.io, f.gpu.async_exec(memory::fill<float>{x, 1.0f}, how)).error() == errc::invalid_argument);
+    CHECK(await(f.io, f.gpu.with(how).async_exec(memory::fill<float>{x, 1.0f})).error() == errc::invalid_argument);
     CHECK_FALSE(f.run(memory::fill<float>{x, 1.0f}));
     CHECK(f.process() == process);
 }

@@ -115,8 +115,8 @@ void resources(collection& c)
     const memory::fill<float> fill{.dst = x, .value = 1.0f};
     exec_options at_once;
     at_once.when_full = when_full::fail;
-    c.add(await(f.io, f.gpu.async_exec(fill, at_once)));
-    c.add(await(f.io, f.gpu.async_exec(fill, within(0ms))));
+    c.add(await(f.io, f.gpu.with(at_once).async_exec(fill)));
+    c.add(await(f.io, f.gpu.with(within(0ms)).async_exec(fill)));
     gate.open();
 }
 
