@@ -13,10 +13,20 @@ namespace coaccel::detail {
 /// thread at a time adds, any thread calls.
 ///
 /// A handler may block, throw, or run the executor itself: while it is called, those behind it must be within reach of
-/// the executor's other threads. So a runner is in the executor's queue whenever there are any. A post for each of them
-/// would do the same, but costs more than most handlers do.
+/// the executor's other threads, and of the handler. So a runner is in the executor's queue whenever there are any. A
+/// post for each of them would do the same, but costs more than most handlers do.
 class completion_queue {
 public:
+    completion_queue() = default;
+    completion_queue(const completion_queue&) = delete;
+    completion_queue& operator=(const completion_queue&) = delete;
+
+    ~completion_queue()
+    {
+        pending_list left;
+        take_all(left);
+    }
+
     /// What a thread of the executor is to call once it has added some.
     struct share {
         /// Null: others come before it.
@@ -56,18 +66,20 @@ public:
     template <class PostRunner>
     void run(share mine, PostRunner post_runner)
     {
+        calls here;
         if (mine.first)
-            mine.first->resume();
+            here.call(*mine.first);
         if (mine.more)
-            call_those_left(post_runner);
+            call_those_left(here, post_runner);
     }
 
     template <class PostRunner>
     void run_posted(PostRunner post_runner)
     {
-        // Who adds after this posts another runner; what was added before is seen below.
+        // A thread that adds after this posts another runner; what was added before is seen below.
         posted_.store(false, std::memory_order_seq_cst);
-        call_those_left(post_runner);
+        calls here;
+        call_those_left(here, post_runner);
     }
 
     void take_all(pending_list& out) noexcept
@@ -80,6 +92,30 @@ public:
     }
 
 private:
+    /// Calls handlers, up to a number: others that wait for the executor get it in between. Where a handler runs the
+    /// executor, it is one, because that handler goes on when what it waits for was called.
+    class calls {
+    public:
+        calls() noexcept : left_(nesting++ == 0 ? most_at_once : 1) {}
+        calls(const calls&) = delete;
+        calls& operator=(const calls&) = delete;
+        ~calls() { --nesting; }
+
+        bool may_go_on() const noexcept { return left_ > 0; }
+
+        void call(pending& p)
+        {
+            --left_;
+            p.resume();
+        }
+
+    private:
+        static constexpr int most_at_once = 16;
+        static inline thread_local int nesting = 0;
+
+        int left_;
+    };
+
     struct step {
         /// Null: all have been called, or are being called by others.
         pending* next = nullptr;
@@ -118,10 +154,14 @@ private:
         bool post = false;
         {
             const std::scoped_lock lock(mutex_);
+            // One that was added before those of the list may have been missed above.
+            if (!s.next)
+                s.next = single_.exchange(nullptr, std::memory_order_acquire);
             if (!s.next)
                 s.next = list_.pop_front();
             s.last = list_.empty();
-            listed_.store(!s.last, std::memory_order_relaxed);
+            // Release: a thread that adds and sees the list empty also sees whether a runner is posted.
+            listed_.store(!s.last, std::memory_order_release);
             post = !s.last && !posted_.exchange(true, std::memory_order_seq_cst);
         }
         if (post)
@@ -130,14 +170,12 @@ private:
     }
 
     template <class PostRunner>
-    void call_those_left(PostRunner& post_runner)
+    void call_those_left(calls& here, PostRunner& post_runner)
     {
-        // Others that wait for the executor get it in between.
-        constexpr int most_at_once = 64;
-        for (int n = 0; n < most_at_once; ++n) {
+        while (here.may_go_on()) {
             const step s = take(post_runner);
             if (s.next)
-                s.next->resume();
+                here.call(*s.next);
             if (s.last)
                 return;
         }

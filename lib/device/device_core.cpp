@@ -183,18 +183,16 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         next.when == next_turn::kind::again || !set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
     // Before the next turn can begin on another thread, so that handlers are called in the order of the ends.
     pending_list for_us;
-    while (pending* p = done_.pop_front()) {
-        if (p->resumes_on(context_of_executor_))
-            for_us.push_back(*p);
-        else
-            p->post();
-    }
+    pending_list for_others;
+    while (pending* p = done_.pop_front())
+        (p->resumes_on(context_of_executor_) ? for_us : for_others).push_back(*p);
     const auto post = [this] { post_runner(); };
     completion_queue::share mine;
     if (caller == turn_caller::executor)
         mine = completions_.add_and_take(for_us, post);
     else
         completions_.add(for_us, post);
+    for_others.post_all();
     if (again || !inbox_.rest())
         schedule();
     return mine;

@@ -45,18 +45,15 @@ std::string name_of(std::span<const bound_op> ops)
 
 op_statistics::row& op_statistics::row_of(std::span<const bound_op> ops)
 {
-    const op_info* const single = ops.size() == 1 ? ops.front().info : nullptr;
-    if (single && single == last_op_)
-        return *last_row_;
     const auto key = key_of(ops);
+    if (last_row_ && key == last_key_)
+        return *last_row_;
     auto found = rows_.find(key);
     if (found == rows_.end())
         found = rows_.emplace(key, std::make_unique<row>(name_of(ops))).first;
-    if (single) {
-        last_op_ = single;
-        last_row_ = found->second.get();
-    }
-    return *found->second;
+    last_key_ = key;
+    last_row_ = found->second.get();
+    return *last_row_;
 }
 
 void op_statistics::ran(const request& r, std::chrono::nanoseconds time) noexcept

@@ -44,9 +44,9 @@ private:
     std::uint64_t bytes_to_device_ = 0;
     std::uint64_t bytes_to_host_ = 0;
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<row>> rows_;
-    /// Where the last op was found that was a request of its own.
-    const op_info* last_op_ = nullptr;
+    /// The row that was looked up last: most often the next one is the same.
     row* last_row_ = nullptr;
+    std::uint64_t last_key_ = 0;
 };
 
 } // namespace coaccel::detail

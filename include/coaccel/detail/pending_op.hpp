@@ -102,10 +102,7 @@ public:
 
     bool resumes_on(const asio::execution_context* context) const noexcept override
     {
-        if constexpr (requires(const handler_executor& ex) { context_of(ex); })
-            return context && context_of(handler_work_.get_executor()) == context;
-        else
-            return false;
+        return context && detail::context_of(handler_work_.get_executor()) == context;
     }
 
     pending* detach(error_code ec) noexcept override

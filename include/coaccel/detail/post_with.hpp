@@ -25,7 +25,13 @@ namespace coaccel::detail {
 /// Memory for one posted function, part of the object that is posted: posting it then needs no memory and cannot fail.
 /// One function at a time: as much as Asio makes of one with two pointers.
 struct post_room {
-    alignas(std::max_align_t) std::byte bytes[48];
+#if defined(BOOST_ASIO_ENABLE_HANDLER_TRACKING)
+    static constexpr std::size_t size = 64;
+#else
+    static constexpr std::size_t size = 48;
+#endif
+
+    alignas(std::max_align_t) std::byte bytes[size];
 };
 
 /// Hands out a post_room. For Asio's own execution contexts, which give the memory back before they call the function.
@@ -104,20 +110,22 @@ inline bool runs_here(const asio::any_io_executor& ex) noexcept
     return false;
 }
 
-inline const asio::execution_context* context_of(const asio::io_context::executor_type& ex) noexcept
+/// The execution context of which any thread may run what this executor is given. Null: there is none, as with a
+/// strand, or it is not known.
+template <class Executor>
+const asio::execution_context* context_of(const Executor& ex) noexcept
 {
-    return &asio::query(ex, asio::execution::context);
-}
-
-/// The execution context whose threads run what this executor is given, and may do so for each other. Null: there is
-/// none, as with a strand, or it is not known.
-inline const asio::execution_context* context_of(const asio::any_io_executor& ex) noexcept
-{
-    if (const auto* io = ex.target<asio::io_context::executor_type>())
-        return context_of(*io);
-    if (const auto* pool = ex.target<asio::thread_pool::executor_type>())
-        return &asio::query(*pool, asio::execution::context);
-    return nullptr;
+    if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
+        if (const auto* io = ex.template target<asio::io_context::executor_type>())
+            return context_of(*io);
+        if (const auto* pool = ex.template target<asio::thread_pool::executor_type>())
+            return context_of(*pool);
+        return nullptr;
+    } else if constexpr (is_context_executor<Executor>) {
+        return &asio::query(ex, asio::execution::context);
+    } else {
+        return nullptr;
+    }
 }
 
 } // namespace coaccel::detail

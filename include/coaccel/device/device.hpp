@@ -68,7 +68,7 @@ public:
 
     executor_type get_executor() const noexcept { return detail::executor_of(core()); }
     explicit operator bool() const noexcept { return handle_ != nullptr; }
-    friend bool operator==(const device&, const device&) = default;
+    friend bool operator==(const device& a, const device& b) noexcept { return a.handle_ == b.handle_; }
 
     /// The same device, for ops with these options: `gpu.with(within(1s)).async_exec(op)`.
     device_with with(const exec_options& options) const noexcept;

@@ -209,8 +209,6 @@ protected:
     device_calls& operator=(device_calls&&) = default;
     ~device_calls() = default;
 
-    friend bool operator==(const device_calls&, const device_calls&) = default;
-
 private:
     detail::core_ptr core() const noexcept { return static_cast<const Self&>(*this).core(); }
     exec_options options() const noexcept { return static_cast<const Self&>(*this).options(); }

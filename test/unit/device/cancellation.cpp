@@ -172,14 +172,14 @@ TEST_CASE("a full device makes ops wait, or refuses those that will not")
     test::run_until(io, [&] { return gate.reached(1); });
     exec_options now;
     now.when_full = when_full::fail;
-    CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f}, now)).error() == errc::queue_full);
+    CHECK(await(io, gpu.with(now).async_exec(memory::fill<float>{x, 1.0f})).error() == errc::queue_full);
     int ended = 0;
     for (int i = 0; i < 2; ++i)
         gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code ec) { ended += !ec; });
     CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f})).error() == errc::queue_full);
     gate.open();
     test::run_until(io, [&] { return ended == 2; });
-    CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f}, now)));
+    CHECK(await(io, gpu.with(now).async_exec(memory::fill<float>{x, 1.0f})));
 }
 
 asio::awaitable<bool> times_out(device gpu, ref<float> x, test::gate* gate)

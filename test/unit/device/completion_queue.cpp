@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -152,17 +153,32 @@ TEST_CASE("a handler that throws leaves the others to the runner")
     CHECK(three.in_order());
 }
 
-TEST_CASE("others that wait for the executor get it after 64 handlers")
+TEST_CASE("others that wait for the executor get it after 16 handlers")
 {
     executor ex;
-    crowd many(200);
-    ex.add(many.all);
+    crowd many(50);
+    ex.find(many.all);
+    CHECK(many.order.size() == 16);
     CHECK(ex.run_one());
-    CHECK(many.order.size() == 64);
-    CHECK(ex.run_one());
-    CHECK(many.order.size() == 128);
+    CHECK(many.order.size() == 32);
     ex.run();
     CHECK(many.in_order());
+}
+
+TEST_CASE("a handler that runs the executor gets one other handler called at a time")
+{
+    executor ex;
+    crowd four(4);
+    four.all[0]->call = [&] {
+        four.order.push_back(0);
+        CHECK(ex.run_one());
+        CHECK(four.order.size() == 2);
+        CHECK(ex.run_one());
+        CHECK(four.order.size() == 3);
+    };
+    ex.find(four.all);
+    ex.run();
+    CHECK(four.in_order());
 }
 
 TEST_CASE("what is not called when the executor goes away is given back")
@@ -214,22 +230,29 @@ TEST_CASE("whenever a handler is called, a runner for those behind it is posted"
             }
 }
 
-TEST_CASE("several threads call each handler once")
+TEST_CASE("several threads call each handler once, and each of them in order")
 {
     constexpr int threads = 4;
-    constexpr int rounds = 2000;
-    completion_queue queue;
-    std::atomic<int> posted{0};
-    std::atomic<int> called{0};
-    const auto post = [&] { posted.fetch_add(1); };
+    constexpr int rounds = 3000;
     // One, several, one: each way of adding comes before and after the other.
     const auto size_of = [](int round) { return round % 3 == 0 ? 5 : 1; };
     int total = 0;
     for (int r = 0; r < rounds; ++r)
         total += size_of(r);
+    completion_queue queue;
+    std::atomic<int> posted{0};
+    std::atomic<int> called{0};
+    std::atomic<bool> in_order{true};
+    const auto post = [&] { posted.fetch_add(1); };
     std::deque<completion> all(static_cast<std::size_t>(total));
-    for (auto& c : all)
-        c.call = [&] { called.fetch_add(1); };
+    static thread_local int last_here = -1;
+    last_here = -1;
+    for (int i = 0; i < total; ++i)
+        all[static_cast<std::size_t>(i)].call = [&, i] {
+            if (std::exchange(last_here, i) > i)
+                in_order = false;
+            called.fetch_add(1);
+        };
     std::vector<std::jthread> runners;
     for (int t = 0; t < threads; ++t)
         runners.emplace_back([&] {
@@ -250,6 +273,7 @@ TEST_CASE("several threads call each handler once")
     }
     runners.clear();
     CHECK(called.load() == total);
+    CHECK(in_order.load());
     CHECK(posted.load() <= 1);
 }
 

@@ -337,9 +337,9 @@ TEST_CASE("copies take options as other ops do")
     CHECK(await(io, gpu.with(late).async_download(x)).error() == errc::deadline_exceeded);
     CHECK(await(io, gpu.with(late).async_download(x.ref())).error() == errc::deadline_exceeded);
     const exec_options in_time = within(1h);
-    CHECK(await(io, gpu.async_write(x, data, in_time)));
-    CHECK(await(io, gpu.async_read(x, data, in_time)));
-    CHECK(await(io, gpu.async_download(x, in_time)).value() == data);
+    CHECK(await(io, gpu.with(in_time).async_write(x, data)));
+    CHECK(await(io, gpu.with(in_time).async_read(x, data)));
+    CHECK(await(io, gpu.with(in_time).async_download(x)).value() == data);
 }
 
 TEST_CASE("managed memory is an operand as it is")

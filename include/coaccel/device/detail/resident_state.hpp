@@ -39,7 +39,7 @@ struct upload_copy {
 
     static asio::awaitable<result<buffer<T>>> upload(device gpu, std::shared_ptr<const std::vector<T>> elements)
     {
-        co_return co_await gpu.async_upload(*elements, exec_options{.retry = retry::idempotent});
+        co_return co_await gpu.with({.retry = retry::idempotent}).async_upload(*elements);
     }
 };
 
