@@ -201,14 +201,6 @@ public:
         return async_read(source.ref(), data, static_cast<Token&&>(token));
     }
 
-protected:
-    device_calls() = default;
-    device_calls(const device_calls&) = default;
-    device_calls(device_calls&&) = default;
-    device_calls& operator=(const device_calls&) = default;
-    device_calls& operator=(device_calls&&) = default;
-    ~device_calls() = default;
-
 private:
     detail::core_ptr core() const noexcept { return static_cast<const Self&>(*this).core(); }
     exec_options options() const noexcept { return static_cast<const Self&>(*this).options(); }
