@@ -110,7 +110,7 @@ private:
         }
 
     private:
-        static constexpr int most_at_once = 16;
+        static constexpr int most_at_once = 64;
         static inline thread_local int nesting = 0;
 
         int left_;

@@ -153,14 +153,14 @@ TEST_CASE("a handler that throws leaves the others to the runner")
     CHECK(three.in_order());
 }
 
-TEST_CASE("others that wait for the executor get it after 16 handlers")
+TEST_CASE("others that wait for the executor get it after 64 handlers")
 {
     executor ex;
-    crowd many(50);
+    crowd many(200);
     ex.find(many.all);
-    CHECK(many.order.size() == 16);
+    CHECK(many.order.size() == 64);
     CHECK(ex.run_one());
-    CHECK(many.order.size() == 32);
+    CHECK(many.order.size() == 128);
     ex.run();
     CHECK(many.in_order());
 }
