@@ -27,9 +27,9 @@ public:
         take_all(left);
     }
 
-    /// What a thread of the executor is to call once it has added some.
+    /// The handlers that a thread of the executor calls after it has added completions.
     struct share {
-        /// Null: others come before it.
+        /// Null: earlier completions are still in the queue.
         pending* first = nullptr;
         /// There may be more.
         bool more = false;
@@ -39,7 +39,7 @@ public:
     template <class PostRunner>
     void add(pending_list& more, PostRunner post_runner)
     {
-        // Most often there is but one. No lock for it.
+        // The usual case is a single completion, which needs no lock.
         if (more.has_one() && idle() && !posted_.load(std::memory_order_acquire)) {
             posted_.store(true, std::memory_order_relaxed);
             single_.store(more.pop_front(), std::memory_order_release);
@@ -92,8 +92,8 @@ public:
     }
 
 private:
-    /// Calls handlers, up to a number: others that wait for the executor get it in between. Where a handler runs the
-    /// executor, it is one, because that handler goes on when what it waits for was called.
+    /// Calls a limited number of handlers, so that other functions in the executor's queue run in between. The limit is
+    /// one if a handler runs the executor itself: that handler continues as soon as the call it waits for was made.
     class calls {
     public:
         calls() noexcept : left_(nesting++ == 0 ? most_at_once : 1) {}

@@ -26,7 +26,7 @@ struct device_core::turn_function {
     }
 };
 
-/// Calls the handlers that others have not come to.
+/// Calls the handlers that are still in the completion queue.
 struct device_core::runner_function {
     core_ptr core;
 

@@ -78,7 +78,7 @@ void device_core::submit(request& r)
     if (!here)
         return schedule();
     last_here_ = this;
-    // What is found here can but be posted, so that there is no hurry to find it.
+    // Completions found here are posted, so the turn does not wait for them.
     (void)turn(turn_caller::initiator, {});
 }
 

@@ -37,7 +37,7 @@ namespace coaccel::detail {
 ///
 /// Everything it knows is touched only in its turns, which run one after another on the caller's
 /// executor: a turn takes what has arrived, lets the state machines decide, starts what may start, asks
-/// the context what has ended, and then calls the handlers, for which any thread of the executor may stand in.
+/// the context what has ended, and then calls the handlers. Other threads of the executor may call them too.
 class device_core final : public context_events,
                           public shutdown_hook,
                           public std::enable_shared_from_this<device_core> {

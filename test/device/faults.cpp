@@ -53,7 +53,7 @@ private:
             const CUresult r = api->cuStreamQuery(stream);
             if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
                 return seen_.set_value(clock_type::now());
-            // There is no event to wait for: a fault shows only to who asks.
+            // The driver has no notification of a fault, so the stream is queried.
             std::this_thread::sleep_for(200us);
         }
     }

@@ -21,8 +21,8 @@ public:
     /// Schedules the completion and consumes the operation. Never calls the handler inside this call.
     virtual void post() = 0;
 
-    /// Whether the handler is for any thread of this execution context, so that those may call `resume` instead of
-    /// `post`. Not from within an initiating function.
+    /// Whether any thread of this execution context may call the handler, by `resume` instead of `post`. Never from
+    /// within an initiating function.
     virtual bool resumes_on(const asio::execution_context*) const noexcept { return false; }
 
     /// Calls the handler, here and now, and consumes the operation. One that has no handler is never asked.
@@ -95,7 +95,7 @@ public:
         tail_ = &op;
     }
 
-    /// Takes all of the other list's.
+    /// Moves all operations of the other list to the end of this one.
     void append(pending_list& other) noexcept
     {
         if (!other.head_)

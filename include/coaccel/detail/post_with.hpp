@@ -23,7 +23,7 @@
 namespace coaccel::detail {
 
 /// Memory for one posted function, part of the object that is posted: posting it then needs no memory and cannot fail.
-/// One function at a time: as much as Asio makes of one with two pointers.
+/// For one function at a time; large enough for Asio's operation around a function with two pointers.
 struct post_room {
 #if defined(BOOST_ASIO_ENABLE_HANDLER_TRACKING)
     static constexpr std::size_t size = 64;
@@ -100,7 +100,7 @@ void post_with(const Executor& ex, post_room& room, Function&& f)
         post(block_allocator<void>());
 }
 
-/// Whether this is a thread of the executor's, as far as one can tell.
+/// Whether the calling thread is known to run this executor.
 inline bool runs_here(const asio::any_io_executor& ex) noexcept
 {
     if (const auto* io = ex.target<asio::io_context::executor_type>())
@@ -110,8 +110,8 @@ inline bool runs_here(const asio::any_io_executor& ex) noexcept
     return false;
 }
 
-/// The execution context of which any thread may run what this executor is given. Null: there is none, as with a
-/// strand, or it is not known.
+/// The execution context any of whose threads may run the executor's functions. Null for a strand, and for executors of
+/// unknown type.
 template <class Executor>
 const asio::execution_context* context_of(const Executor& ex) noexcept
 {

@@ -66,7 +66,7 @@ public:
     /// Counts the requests of a device in the order of their arrival.
     std::uint64_t sequence = 0;
     error_code outcome;
-    /// If so, its caller was, or will be, answered with that instead of the outcome.
+    /// Unless `no`, the caller gets this error instead of the outcome.
     detail::given_up given_up = detail::given_up::no;
     bool queued = false;
     /// The handler is gone.

@@ -58,7 +58,7 @@ public:
             detail::initiate_request<detail::seq_request<Ops...>>{core()}, token, ops, options());
     }
 
-    /// Runs a function of the caller's as an op: `async_submit(in(a), out(b), function)`.
+    /// Runs the caller's function as an op: `async_submit(in(a), out(b), function)`.
     ///
     /// The function is called as `function(native_stream, span<const A>, span<B>)`, one span for each
     /// operand, over device memory. On a GPU it enqueues work on the stream and returns; on the host it
@@ -122,8 +122,8 @@ public:
         return async_upload<value>(std::span<const value>(data), static_cast<Token&&>(token));
     }
 
-    /// Of a temporary: with a token that starts the upload at once this does not compile, because the elements would be
-    /// gone before they are copied.
+    /// The same for a temporary range. It does not compile with a token that starts the upload at once, because the
+    /// elements would be destroyed before they are copied.
     template <element_range Range, asio::completion_token_for<upload_signature<Range>> Token = default_token>
         requires(!std::ranges::borrowed_range<Range>)
     auto async_upload(Range&& data, Token&& token = {}) const
@@ -171,7 +171,7 @@ public:
         return async_write(target.ref(), data, static_cast<Token&&>(token));
     }
 
-    /// Of a temporary: as for async_upload.
+    /// The same for a temporary range; see async_upload.
     template <class Target, element_range Range, asio::completion_token_for<void(error_code)> Token = default_token>
         requires(!std::ranges::borrowed_range<Range>)
     auto async_write(const Target& target, Range&& data, Token&& token = {}) const

@@ -13,7 +13,6 @@
 #include <iterator>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -305,13 +304,11 @@ TEST_CASE("a device finishes what was answered early before it stops, and keeps 
     h.x.reset();
     h.y.reset();
     h.gpu = {};
-    // Long before the device is idle.
-    std::thread opener([&h] {
-        std::this_thread::sleep_for(20ms);
-        h.gate.open();
-    });
+    test::run_until(h.io, [&] { return states.get().state == device_state::stopping; });
+    h.io.poll();
+    CHECK_FALSE(h.io.stopped());
+    h.gate.open();
     test::run_out(h.io);
-    opener.join();
     CHECK(states.get().state == device_state::stopped);
 }
 

@@ -8,10 +8,12 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <poll.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -132,20 +134,18 @@ TEST_CASE("a stopped worker ends with its parent also where another process adop
     {
         run r(rights_program, "wait", ::geteuid());
         const pid_t worker = std::stoi(r.line());
+        const unique_fd process(static_cast<int>(::syscall(SYS_pidfd_open, worker, 0)));
+        REQUIRE(process);
         REQUIRE(::kill(worker, SIGSTOP) == 0);
         CHECK(r.end(SIGKILL) == -1);
-        // It is a child of this process by now.
-        int status = 0;
-        pid_t ended = 0;
-        for (int i = 0; ended == 0 && i < 200; ++i) {
-            ended = ::waitpid(worker, &status, WNOHANG);
-            ::usleep(50'000);
-        }
-        CHECK(ended == worker);
-        if (ended == 0) {
+        pollfd end{process.get(), POLLIN, 0};
+        const bool ended = ::poll(&end, 1, 10'000) == 1;
+        CHECK(ended);
+        if (!ended)
             ::kill(worker, SIGKILL);
-            ::waitpid(worker, &status, 0);
-        }
+        // This process has adopted it.
+        int status = 0;
+        CHECK(::waitpid(worker, &status, 0) == worker);
     }
     ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
