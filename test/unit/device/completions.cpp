@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <future>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -29,21 +30,28 @@ TEST_SUITE_BEGIN("device completions");
 /// Occupies every thread of a pool, so that what is started meanwhile is taken in by one turn.
 class occupied {
 public:
-    occupied(asio::thread_pool& pool, int threads) : occupied_(threads)
+    occupied(asio::thread_pool& pool, int threads) : latches_(std::make_shared<latches>(threads))
     {
         for (int i = 0; i < threads; ++i)
-            asio::post(pool, [this] {
-                occupied_.count_down();
-                go_.wait();
+            asio::post(pool, [held = latches_] {
+                held->here.count_down();
+                held->go.wait();
             });
-        occupied_.wait();
+        latches_->here.wait();
     }
 
-    void let_go() { go_.count_down(); }
+    void let_go() { latches_->go.count_down(); }
 
 private:
-    std::latch occupied_;
-    std::latch go_{1};
+    struct latches {
+        explicit latches(int threads) : here(threads) {}
+
+        std::latch here;
+        std::latch go{1};
+    };
+
+    /// Shared with the threads: one that has been let go may look at its latch once more.
+    std::shared_ptr<latches> latches_;
 };
 
 /// Counts arrivals; waits for the last one, but not for ever.
