@@ -20,7 +20,7 @@ void* counted(void* p) noexcept
 
 } // namespace
 
-// glibc lets a program put its own functions in front of these.
+// glibc allows a program to interpose these functions.
 extern "C" {
 
 void* __libc_malloc(std::size_t);

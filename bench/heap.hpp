@@ -5,8 +5,8 @@
 
 namespace coaccel::bench {
 
-/// Calls of malloc and its kin by this process so far, and the bytes it holds. The whole program is
-/// counted, because Asio allocates past operator new.
+/// The number of allocations by malloc and related functions in this process so far, and the bytes in use.
+/// Counts at the level of malloc, because Asio bypasses operator new.
 struct heap_use {
     std::uint64_t allocations;
     std::int64_t bytes;

@@ -25,7 +25,7 @@ void read_log(std::string_view line)
         }
 }
 
-/// One device and the host memory that is copied into it and out of it.
+/// A device and the host memory that is copied to and from it.
 struct copying {
     one_device& on;
     ref<float> block;
@@ -90,11 +90,11 @@ double recovery_time(one_device& d, const recovery& r)
     return std::chrono::duration<double>(ended.time_since_epoch() - clock::duration(loss_seen)).count();
 }
 
-/// How long the first product takes in a worker that has just taken over, and how long another.
+/// The duration of the first and of the second product in a worker that has just taken over.
 pair first_product(one_device& d)
 {
     constexpr std::uint64_t n = 64;
-    const auto x = d.get<buffer<float>>(d.gpu().async_alloc<float>(3 * n * n, init::zero));
+    const auto x = d.get<buffer<float>>(d.gpu().async_alloc<float>(3 * n * n, memory_init::zero));
     const auto part = [&](std::size_t i) { return x.subspan(i * n * n, n * n); };
     const blas::gemm<float> op{.a = part(0), .b = part(1), .c = part(2), .m = n, .n = n, .k = n};
     std::array<double, 2> times{};
@@ -124,7 +124,7 @@ device_options isolated(device_options o, std::chrono::nanoseconds spin)
     o.isolation = isolation::worker;
     o.worker.spin = spin;
     o.worker.log = &read_log;
-    // Each fault is to find the device as the first one does.
+    // The state of the device must be the same before each fault.
     o.restart.max_restarts = 1000;
     o.restart.multiplier = 1;
     return o;
@@ -185,7 +185,8 @@ void memory_row(rows& table, const device_options& o)
     constexpr int devices = 8;
     constexpr double mebibyte = 1 << 20;
     constexpr double goal = 8;
-    // What is made once is not counted. Of the staging areas no page is there before something is copied.
+    // The first device excludes one-time allocations from the count. Pages of a staging area become resident only when
+    // data is copied.
     const one_device first(isolated(o));
     std::vector<std::unique_ptr<one_device>> all;
     const double before = resident_bytes();

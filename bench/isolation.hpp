@@ -6,18 +6,18 @@
 
 #include <functional>
 
-// What the rows of devices in worker processes have in common, whatever the backend. Ours is the device in a worker,
-// theirs the same device in this process.
+// Code shared by the rows of isolated devices of all backends. "Ours" is the device in a worker process, "theirs" the
+// same device in this process.
 namespace coaccel::bench {
 
 inline constexpr std::chrono::nanoseconds spinning = std::chrono::milliseconds(1);
 inline constexpr std::chrono::nanoseconds blocking{0};
 
-/// The same device in a worker, which is replaced at once when it is lost, as often as it is.
+/// The same device in a worker process, which is replaced at once after every loss.
 device_options isolated(device_options o, std::chrono::nanoseconds spin = worker_options{}.spin);
 
-/// Adds a row of this name and one of its 99th percentile. Both have a device `on`, and a function `start()` that gives
-/// one that starts the op there.
+/// Adds a row of this name and one of its 99th percentile. Both players have a device `on` and a function `start()`,
+/// which returns a function that starts the op.
 template <class Player>
 void round_trip_rows(rows& table, const std::string& name, Player& ours, Player& theirs, double goal,
                      const char* goal_text)
@@ -52,7 +52,7 @@ void depth_row(rows& table, Player& ours, Player& theirs)
     table.push_back(at_most("worker_depth64", scaled(p, to_us), 1.5, "us/op", "<= 1.5"));
 }
 
-/// Adds the rows of copies of ordinary and of pinned memory, both ways.
+/// Adds the rows of copies from and to pageable and pinned memory.
 void copy_rows(rows& table, const device_options& o);
 
 struct recovery {
@@ -61,17 +61,17 @@ struct recovery {
     double goal_ms;
     const char* goal_text;
     int rounds;
-    /// Enough for a standby to become ready.
+    /// The pause between faults, long enough for a standby to become ready.
     clock::duration between;
-    /// Has the worker of a device die.
+    /// Kills the worker of a device.
     std::function<void(one_device&)> fault;
 };
 
-/// Adds the row of the time from the loss of a worker, as its supervision sees it, to the end of the first op that
-/// succeeds, and that of the first product after it beside the second.
+/// Adds the row of the time from the detection of the loss of a worker to the completion of the first successful op,
+/// and the row that compares the first product after it with the second.
 void recovery_row(rows& table, const device_options& o, const recovery& r);
 
-/// Adds the row of what idle devices in workers add to the memory of this process.
+/// Adds the row of the memory that idle isolated devices add to this process.
 void memory_row(rows& table, const device_options& o);
 
 } // namespace coaccel::bench

@@ -7,7 +7,7 @@ int main(int argc, char** argv)
     if (!how)
         return 2;
     const std::vector<measurement> all = {
-        // First, while there is no freed memory that could be used again.
+        // First, while no freed memory can be reused.
         {"worker_memory", worker_memory_row},
         {"gemm_vs_eigen", gemm_rows},
         {"mailbox_vs_caf_1to1 mailbox_vs_channel_1to1 mailbox_vs_caf_4to1 mailbox_vs_channel_4to1", mailbox_rows},

@@ -18,7 +18,7 @@
 
 namespace coaccel::bench {
 
-/// Awaits an op again and again; `start` returns a deferred one.
+/// Awaits `count` ops one after another; `start` returns a deferred op.
 template <class Start>
 asio::awaitable<void> await_each(Start start, int count)
 {
@@ -29,7 +29,8 @@ asio::awaitable<void> await_each(Start start, int count)
     }
 }
 
-/// The same, appending the seconds of each op but the first `skip`, which may find the GPU busy with another context.
+/// The same, and appends the seconds of each op. Skips the first `skip`, because the GPU may still be busy with another
+/// context.
 template <class Start>
 asio::awaitable<void> time_each(Start start, int skip, int count, std::vector<double>* times)
 {
@@ -64,7 +65,7 @@ public:
 
     const device& gpu() const noexcept { return gpu_; }
 
-    /// Runs until a deferred operation has completed.
+    /// Runs the io_context until a deferred operation has completed.
     template <class T, class Operation>
     result<T> outcome_of(Operation operation)
     {
@@ -83,14 +84,14 @@ public:
         return value_of(outcome_of<T>(std::move(operation)), "coaccel");
     }
 
-    /// Lets the device go about its own business.
+    /// Runs only the background work of the device for this time.
     void idle_for(clock::duration time)
     {
         io_.restart();
         io_.run_for(time);
     }
 
-    /// Runs this many coroutines to their ends, and gives the seconds that took.
+    /// Runs this many coroutines to completion and returns the elapsed seconds.
     template <class Make>
     double run(int coroutines, Make make)
     {
@@ -121,7 +122,7 @@ private:
     };
 
     asio::io_context io_{1};
-    // As in a server, where there is always something to wait for.
+    // As in a server, which always has pending work.
     asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
     device gpu_;
 };

@@ -88,7 +88,7 @@ bool report(const std::vector<measurement>& measurements, const arguments& how)
                 print(r);
                 table.push_back(std::move(r));
             }
-        // After each, so that what was measured is there whatever happens next.
+        // Written after each measurement, so that the results so far survive a crash.
         if (how.json && !write(table, how.json)) {
             std::fprintf(stderr, "cannot write %s\n", how.json);
             return false;

@@ -7,14 +7,14 @@
 
 namespace coaccel::bench {
 
-/// One line of the table: ours against theirs, measured side by side in this run.
+/// One line of the table: our value and the reference value, measured alternately in one run.
 struct row {
     std::string name;
     double ratio;
     double ours;
     double theirs;
     std::string unit;
-    /// Empty: none.
+    /// Empty: no goal.
     std::string goal;
     bool met;
 };
@@ -25,7 +25,7 @@ inline double median(std::vector<double> values)
     return values[values.size() / 2];
 }
 
-/// The value that this share of them does not exceed.
+/// The value that this fraction of the values does not exceed.
 inline double percentile(std::vector<double> values, double share)
 {
     const auto at = std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())));
@@ -38,7 +38,7 @@ struct pair {
     double theirs;
 };
 
-/// Alternates the two, so that both see the same machine; the median of each.
+/// Alternates both, so that they run under the same conditions, and returns the median of each.
 template <class Ours, class Theirs>
 pair side_by_side(int rounds, Ours ours, Theirs theirs)
 {
@@ -65,14 +65,14 @@ inline row at_least(std::string name, pair p, double goal, std::string unit, std
             std::move(goal_text), p.ours >= goal * p.theirs};
 }
 
-/// Ours may cost this much more than theirs, whatever theirs costs.
+/// Our value may exceed the reference by this absolute amount.
 inline row at_most_more(std::string name, pair p, double goal, std::string unit, std::string goal_text)
 {
     return {std::move(name),      p.ours / p.theirs,        p.ours, p.theirs, std::move(unit),
             std::move(goal_text), p.ours - p.theirs <= goal};
 }
 
-/// For what it tells; there is nothing to meet.
+/// An informative row without a goal.
 inline row without_goal(std::string name, pair p, std::string unit)
 {
     return {std::move(name), p.ours / p.theirs, p.ours, p.theirs, std::move(unit), "", true};

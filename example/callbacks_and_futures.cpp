@@ -1,4 +1,4 @@
-// The same operations without coroutines: futures in a thread that may block, callbacks in one that may not.
+// The same operations without coroutines: futures in a thread that may block, callbacks in a thread that may not.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/thread_pool.hpp>

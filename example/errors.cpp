@@ -1,4 +1,4 @@
-// Errors as values, errors as exceptions, and how to tell one kind from another.
+// Errors as values, errors as exceptions, and how to distinguish kinds of errors.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -77,7 +77,7 @@ asio::awaitable<bool> throws(ca::device gpu)
 asio::awaitable<ca::result<bool>> run()
 {
     ca::device_options options;
-    options.kind = ca::device_kind::host; // whose memory can be limited
+    options.kind = ca::device_kind::host; // its memory can be limited
     options.host.memory_limit = 1 << 20;
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));
 

@@ -1,4 +1,4 @@
-// A device in a worker process: the process is killed, and the device goes on.
+// A device in a worker process: the process is killed, and the device continues in a new one.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -1,4 +1,4 @@
-// A kernel as text: compiled at run time for the GPU there is, with a function that stands in for it on the CPU.
+// A kernel as source text: compiled at run time for the available GPU, with a function that replaces it on the CPU.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -1,4 +1,5 @@
-// A mailbox without an actor: a producer sends numbers, a consumer adds up what has arrived in batches on the device.
+// A mailbox without an actor: a producer sends numbers, a consumer receives them in batches and adds them up on the
+// device.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

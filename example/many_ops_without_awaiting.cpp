@@ -1,4 +1,4 @@
-// Starts many ops before the first has ended. The device keeps those on one buffer in order.
+// Starts many ops before the first one has completed. The device runs ops on the same buffer in order.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -19,11 +19,11 @@ namespace asio = boost::asio;
 
 namespace {
 
-// One op after another on one buffer: only the last one is awaited.
+// Several ops on one buffer: only the last one is awaited.
 asio::awaitable<ca::result<float>> in_order(ca::device gpu)
 {
     //[in_order
-    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_alloc<float>(1000, ca::init::zero));
+    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_alloc<float>(1000, ca::memory_init::zero));
     gpu.async_exec(ca::memory::fill<float>{.dst = x, .value = 1}, asio::detached);
     for (int i = 0; i < 10; ++i)
         gpu.async_exec(ca::blas::scal<float>{.x = x, .n = x.size(), .alpha = 2}, asio::detached);
@@ -32,7 +32,7 @@ asio::awaitable<ca::result<float>> in_order(ca::device gpu)
     co_return sum;
 }
 
-// Several ops, one completion. When one is refused, none is started.
+// Several ops with one completion. When one is refused, none is started.
 asio::awaitable<ca::result<float>> as_one(ca::device gpu)
 {
     //[seq
@@ -51,7 +51,7 @@ asio::awaitable<ca::result<float>> all_at_once(ca::device gpu)
 {
     std::vector<ca::buffer<float>> parts;
     for (int i = 0; i < 100; ++i) {
-        BOOST_OUTCOME_CO_TRY(auto part, co_await gpu.async_alloc<float>(10, ca::init::zero));
+        BOOST_OUTCOME_CO_TRY(auto part, co_await gpu.async_alloc<float>(10, ca::memory_init::zero));
         parts.push_back(std::move(part));
     }
 

@@ -1,4 +1,5 @@
-// An actor of one's own: it keeps its state on the device, fails with the context and is restarted by its policy.
+// A user-defined actor: it keeps its state on the device, fails when the context is lost, and is restarted according to
+// its policy.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -52,7 +53,7 @@ private:
     asio::awaitable<ca::result<float>> step(float value)
     {
         if (!sum_) {
-            BOOST_OUTCOME_CO_TRY(sum_, co_await gpu_.async_alloc<float>(1, ca::init::zero));
+            BOOST_OUTCOME_CO_TRY(sum_, co_await gpu_.async_alloc<float>(1, ca::memory_init::zero));
         }
         BOOST_OUTCOME_CO_TRY(auto x, co_await gpu_.async_alloc<float>(1));
         gpu_.async_exec(ca::memory::fill<float>{.dst = x, .value = value}, asio::detached);
@@ -99,7 +100,7 @@ asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
     const auto unanswered = co_await ca::async_ask<float>(address, adding{4}, 5s);
     const auto eight = co_await ca::async_ask<float>(address, adding{8}, 5s);
 
-    who->close(); // the actor ends after its last message, and its supervisor with it
+    who->close(); // after the last message the actor ends, then its supervisor
     BOOST_OUTCOME_CO_TRYV(co_await boss->async_stop());
 
     BOOST_OUTCOME_CO_TRY(const float first, one);

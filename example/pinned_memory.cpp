@@ -1,4 +1,4 @@
-// Host memory that a GPU reaches without a detour: pinned for transfers, managed for both sides to work on.
+// Host memory that a GPU accesses directly: pinned for transfers, managed for access from both sides.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

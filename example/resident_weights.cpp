@@ -1,4 +1,5 @@
-// Weights that stay on the device: set up again by the library when the context dies, and a job that is repeated then.
+// Weights that stay on the device: after the loss of the context the library sets them up again, and the job is
+// repeated.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -1,4 +1,4 @@
-// The context behind a device dies; the device goes on with a new one.
+// The context of a device is lost; the device continues with a new one.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -53,13 +53,13 @@ asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
     std::cout << "generation " << generations.get() << '\n';
     //]
 
-    // The next op kills its context, as an illegal address kills a CUDA context.
+    // The next op corrupts its context, as an access to an illegal address corrupts a CUDA context.
     injector.poison();
     const auto outstanding = co_await gpu.async_exec(ca::blas::asum<float>{.x = old, .n = old.size()});
     std::cout << "outstanding op: " << (outstanding ? "done" : outstanding.error().message()) << '\n';
-    std::cout << "the device is " << name(gpu.status().state) << '\n';
+    std::cout << "the device is " << to_string(gpu.status().state) << '\n';
 
-    // Needs nothing of the old context: it waits for the new one and runs there.
+    // Uses no buffer of the old context: it waits for the new one and runs there.
     BOOST_OUTCOME_CO_TRY(const float total, co_await sum(gpu, numbers));
     std::cout << "queued op: " << total << '\n';
 

@@ -35,7 +35,7 @@ ca::error_code error_of(const ca::result<void>& r)
     return r ? ca::error_code() : r.error();
 }
 
-// The wait ends by then. One op at a time runs here, so the second one waits, and is never started.
+// The wait ends at the deadline. The device runs one op at a time, so the second op waits and is never started.
 asio::awaitable<bool> deadline(ca::device gpu, ca::ref<float> x)
 {
     const ca::memory::fill<float> op{.dst = x, .value = 1};
@@ -46,7 +46,7 @@ asio::awaitable<bool> deadline(ca::device gpu, ca::ref<float> x)
     co_return expect("deadline", error_of(done), ca::errc::deadline_exceeded);
 }
 
-// The timer wins; the op is cancelled. It waited still, so it leaves no trace.
+// The timer expires first and the op is cancelled. The op had not started, so it has no effect.
 asio::awaitable<bool> timer(ca::device gpu, ca::ref<float> x)
 {
     const ca::memory::fill<float> op{.dst = x, .value = 2};
@@ -62,7 +62,7 @@ asio::awaitable<bool> timer(ca::device gpu, ca::ref<float> x)
     co_return timed_out;
 }
 
-// Without coroutines: whoever holds the signal can cancel the op.
+// Without coroutines: the owner of the signal can cancel the op.
 asio::awaitable<bool> signal(ca::device gpu, ca::ref<float> x)
 {
     const ca::memory::fill<float> op{.dst = x, .value = 3};
@@ -72,13 +72,13 @@ asio::awaitable<bool> signal(ca::device gpu, ca::ref<float> x)
     gpu.async_exec(op, asio::bind_cancellation_slot(stop.slot(), [&](ca::error_code ec) { outcome = ec; }));
     stop.emit(asio::cancellation_type::terminal);
     //]
-    // What is asked of the device later is answered later.
+    // Completions keep the order of the requests, so the handler above has run when this op completes.
     const auto later = co_await gpu.async_exec(op);
     const bool aborted = expect("signal", outcome, asio::error::operation_aborted);
     co_return later.has_value() && aborted;
 }
 
-// Everything the device has accepted so far.
+// Cancels all ops that the device has accepted so far.
 asio::awaitable<bool> cancel_all(ca::device gpu, ca::ref<float> x)
 {
     const ca::memory::fill<float> op{.dst = x, .value = 4};

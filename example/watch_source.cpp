@@ -1,4 +1,4 @@
-// A watch: a part of the program publishes its latest value, others read it or wait for the next one.
+// A watch: one part of the program publishes its latest value, other parts read it or wait for the next one.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t block_bytes = std::size_t(64) << 20;
 constexpr std::size_t block_floats = block_bytes / sizeof(float);
 
-/// Seconds per call: the median of some bursts, with nothing in flight at the beginning of each. A burst is short
-/// enough for the queue of the stream.
+/// The seconds per call: the median of several bursts, each of which starts with an idle stream and is short enough for
+/// the queue of the stream.
 template <class F>
 double call_time(const raw_gpu& raw, F f, int burst = 400)
 {
@@ -163,7 +163,7 @@ void memory_calls(const raw_gpu& raw)
     print("cuMemcpyHtoDAsync, 4 KiB, pageable", call_time(raw, copy(pageable.data(), 4096)));
     print("cuMemcpyHtoDAsync, 64 KiB, pageable", call_time(raw, copy(pageable.data(), 65536), 50));
 
-    // A copy of about a millisecond is something to be pending behind.
+    // A copy of about one millisecond keeps the event pending.
     const raw_event event(raw);
     copy(pinned.span().data(), block_bytes)();
     event.record();
@@ -216,7 +216,7 @@ void round_trips(const raw_gpu& raw)
     }
     print("launch + record + cuEventSynchronize, p50", median(times));
 
-    // What an awaited op cannot do without: the context made current, the event, the queries.
+    // The minimum for an awaited op: make the context current, record the event, query it.
     const clock::time_point deadline = clock::now() + std::chrono::seconds(5);
     times.clear();
     for (int i = 0; i < count; ++i) {
@@ -236,7 +236,7 @@ void round_trips(const raw_gpu& raw)
     }
     print("push, launch, record, pop, (push, query, pop)*, p50", median(times));
 
-    // Without an event: the stream itself is asked.
+    // Without an event: query the stream itself.
     auto stream_passed = [&raw] {
         const CUresult r = raw.api().cuStreamQuery(raw.stream());
         if (r != CUDA_ERROR_NOT_READY)
@@ -275,7 +275,7 @@ void round_trips(const raw_gpu& raw)
     print("launch, cuStreamWriteValue32, spin, p50", median(times));
 }
 
-// What it costs to sleep while the GPU computes: in one piece, or in naps, until it is about to end.
+// The cost of sleeping while the GPU computes: once until just before the expected end, or in short intervals.
 void sleeps(const raw_gpu& raw)
 {
     constexpr std::int64_t n = 4096;
@@ -310,7 +310,7 @@ void sleeps(const raw_gpu& raw)
         expected = multiply(ways[0], {});
     for (int i = 0; i < 100; ++i)
         for (way& w : ways) {
-            // The second is launched by a thread that has slept.
+            // Only the second multiplication is timed; the thread that launches it has just slept.
             (void)multiply(w, expected);
             w.times.push_back(std::chrono::duration<double>(multiply(w, expected)).count());
         }
@@ -333,7 +333,7 @@ void posts()
     print("asio::post", seconds_since(began) / count);
 }
 
-// The same with a timer set, as every device has one: then each pass asks the system for events.
+// The same with a pending timer, as every device has one: each pass of the io_context then polls the system for events.
 void posts_beside_a_timer()
 {
     constexpr int count = 100000;

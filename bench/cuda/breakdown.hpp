@@ -14,7 +14,7 @@ inline void print(const char* what, double seconds)
     std::fflush(stdout);
 }
 
-// What the parts of coaccel cost, one above the other.
+// The cost of each layer of coaccel, from the lowest up.
 void print_contexts(const stage& s);
 void print_our_ops(const stage& s);
 

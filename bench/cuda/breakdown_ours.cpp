@@ -3,7 +3,7 @@
 #include "cuda/factory.hpp"
 #include "ours.hpp"
 
-#include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/device/detail/exec_requests.hpp>
 
 #include <algorithm>
 #include <string>
@@ -12,7 +12,7 @@
 namespace coaccel::bench {
 namespace {
 
-/// A context without a device and an executor above it.
+/// A context without the device and executor layers above it.
 class bare_context final : detail::context_events {
 public:
     bare_context()

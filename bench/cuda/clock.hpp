@@ -32,7 +32,7 @@ inline pair scaled(pair p, double by)
     return {p.ours * by, p.theirs * by};
 }
 
-/// Seconds of each op.
+/// The seconds of each op.
 struct samples {
     std::vector<double> ours;
     std::vector<double> theirs;
@@ -41,7 +41,7 @@ struct samples {
     pair middle() const { return at(0.5); }
 };
 
-/// Alternates the two, which append the time of each op to what they are given; the first round warms up.
+/// Alternates both functions, which append the time of each op to their argument; the first round is warm-up.
 template <class Ours, class Theirs>
 samples collect(int rounds, Ours ours, Theirs theirs)
 {

@@ -10,7 +10,7 @@
 
 namespace coaccel::bench {
 
-/// Ends one measurement; the report says why.
+/// Ends one measurement; the report prints the message.
 struct failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };

@@ -15,7 +15,7 @@ auto seq_of(const our_gpu::empty_launch& op, std::index_sequence<I...>)
     return seq((static_cast<void>(I), op)...);
 }
 
-/// Runs `f`, which gives seconds per op, and gives its CPU seconds per op instead.
+/// Runs `f` and returns its CPU seconds per op.
 template <class F>
 double cpu_per_op(int ops, F f)
 {

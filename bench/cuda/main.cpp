@@ -1,4 +1,4 @@
-#include "cuda/load/table.hpp"
+#include "cuda/loader/table.hpp"
 #include "ours.hpp"
 #include "report.hpp"
 #include "rows.hpp"
@@ -70,7 +70,7 @@ void sgemm(const stage& s, rows& table)
 std::vector<measurement> all_of(const stage& s)
 {
     return {
-        // First, while there is no freed memory that could be used again.
+        // First, while no freed memory can be reused.
         watched("worker_memory", s, worker_memory_row),
         watched("rtt_vs_sync rtt_vs_sync_p99", s, round_trip_rows),
         watched("hostfn_rtt_vs_naive", s, host_fn_row),
@@ -80,7 +80,7 @@ std::vector<measurement> all_of(const stage& s)
         watched("sgemm_1024", s, sgemm<1024>),
         watched("sgemm_2048", s, sgemm<2048>),
         watched("sgemm_4096", s, sgemm<4096>),
-        // What it costs to let the executor sleep.
+        // Compares with polling: the cost of letting the executor sleep.
         watched("sgemm_2048_polled", s, sgemm<2048, coaccel::completion::polled>),
         watched("sgemm_4096_polled", s, sgemm<4096, coaccel::completion::polled>),
         watched("h2d_64m d2h_64m", s, pinned_rows),

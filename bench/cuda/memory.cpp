@@ -32,7 +32,7 @@ void time_raw(const raw_gpu& raw, std::vector<double>& times, Copy copy)
     }
 }
 
-/// Both directions for ours between `target` and the two spans.
+/// Our copies in both directions between `target` and the two spans.
 struct our_copies {
     our_gpu& ours;
     ref<float> target;

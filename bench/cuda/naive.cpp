@@ -49,7 +49,7 @@ private:
     clock::time_point began_;
 };
 
-// Whatever happened: a host function must not find the io_context gone.
+// Waits on every exit, because a host function must not find the io_context destroyed.
 struct wait_for_all {
     const raw_gpu& raw;
     ~wait_for_all() { (void)raw.api().cuStreamSynchronize(raw.stream()); }

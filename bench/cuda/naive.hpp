@@ -7,10 +7,10 @@
 
 namespace coaccel::bench {
 
-/// What comes to mind first: behind every kernel, on its stream, a host function that posts to an io_context, whose
-/// thread then launches the next. So many at a time; the seconds of each op are appended.
+/// The simplest implementation: after every kernel a host function on its stream posts to an io_context, whose thread
+/// then launches the next kernel. Runs `at_a_time` such chains and appends the seconds of each op.
 ///
-/// Returns the seconds per op of them all.
+/// Returns the average seconds per op.
 double naive_time(const raw_gpu& raw, int at_a_time, int ops_each, std::vector<double>& times);
 
 } // namespace coaccel::bench

@@ -7,7 +7,7 @@
 
 namespace coaccel::bench {
 
-/// From -1 to 1.
+/// Values from -1 to 1.
 inline std::vector<float> random_floats(std::size_t count, std::uint32_t seed)
 {
     std::vector<float> made(count);

@@ -1,8 +1,8 @@
 #include "raw.hpp"
 
 #include "clock.hpp"
-#include "cuda/load/dynamic_library.hpp"
-#include "cuda/load/table.hpp"
+#include "cuda/loader/dynamic_library.hpp"
+#include "cuda/loader/table.hpp"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -40,7 +40,7 @@ raw_gpu::raw_gpu(const cuda::driver_api& api) : api_(&api)
 
 raw_gpu::~raw_gpu()
 {
-    // With it go the stream and the module.
+    // This also destroys the stream and the module.
     if (context_)
         (void)api_->cuCtxDestroy(context_);
 }

@@ -1,8 +1,8 @@
 #ifndef COACCEL_BENCH_CUDA_RAW_HPP
 #define COACCEL_BENCH_CUDA_RAW_HPP
 
-#include "cuda/load/cublas_api.hpp"
-#include "cuda/load/driver_api.hpp"
+#include "cuda/blas/cublas_api.hpp"
+#include "cuda/driver/driver_api.hpp"
 #include "failure.hpp"
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace coaccel::bench {
 
-/// The same GPU through the driver's functions: the yardstick. It has a context of its own, which spins when it waits.
+/// The same GPU through the driver API, as the reference. It has its own context, which spins when it waits.
 ///
-/// What it does, it does inside `enter`, so that coaccel meets the thread without a context, as in any program.
+/// All work happens inside `enter`, so that coaccel finds the thread without a current context, as in any program.
 class raw_gpu {
 public:
     class [[nodiscard]] scope {
@@ -53,7 +53,7 @@ public:
             fail(r, what);
     }
 
-    /// Enqueues a kernel that does nothing, with one thread.
+    /// Enqueues an empty kernel with one thread.
     void launch() const
     {
         check(api_->cuLaunchKernel(empty_, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr), "cuLaunchKernel");
@@ -61,13 +61,13 @@ public:
 
     void synchronize() const { check(api_->cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
 
-    /// Seconds of each launch and the wait for it, but for the first `skip`.
+    /// The seconds of each launch and the wait for it, without the first `skip`.
     void round_trips(int skip, int count, std::vector<double>& times) const;
 
-    /// Seconds per launch, of many at once with one wait for all.
+    /// The seconds per launch, for many launches with one wait.
     double enqueue_time(int count = 20000) const;
 
-    // Not in coaccel's table, which has no use for them.
+    // Not in the function table of coaccel, which does not use them.
     decltype(&::cuMemAlloc) allocate = nullptr;
     decltype(&::cuMemcpyHtoD) copy_in = nullptr;
     decltype(&::cuMemcpyDtoH) copy_out = nullptr;
@@ -84,7 +84,7 @@ private:
     CUfunction empty_ = nullptr;
 };
 
-/// Device memory of the yardstick's.
+/// Device memory of the reference context.
 class raw_memory {
 public:
     raw_memory(const raw_gpu& raw, std::size_t bytes);
@@ -100,7 +100,7 @@ private:
     CUdeviceptr address_ = 0;
 };
 
-/// Page-locked host memory, touched.
+/// Page-locked host memory whose pages are resident.
 class raw_pinned {
 public:
     raw_pinned(const raw_gpu& raw, std::size_t floats);
@@ -116,7 +116,7 @@ private:
     void* memory_;
 };
 
-/// A pool that keeps what it has.
+/// A memory pool that does not release freed memory.
 class raw_pool {
 public:
     explicit raw_pool(const raw_gpu& raw);
@@ -140,7 +140,7 @@ private:
     CUmemoryPool pool_ = nullptr;
 };
 
-/// cuBLAS on the yardstick's stream.
+/// cuBLAS on the reference context's stream.
 class raw_blas {
 public:
     explicit raw_blas(const raw_gpu& raw);
@@ -148,7 +148,7 @@ public:
     raw_blas& operator=(const raw_blas&) = delete;
     ~raw_blas();
 
-    /// c = a * b, square, in f32.
+    /// c = a * b, square matrices of f32.
     void multiply(std::int64_t n, const raw_memory& a, const raw_memory& b, const raw_memory& c) const;
 
 private:

@@ -10,14 +10,14 @@
 
 namespace coaccel::bench {
 
-/// What every row needs.
+/// The objects that every row needs.
 struct stage {
     const raw_gpu& raw;
-    /// For compiled kernels; empty at first, and gone afterwards.
+    /// The folder for compiled kernels; empty at first, deleted at the end.
     std::string folder;
 };
 
-// Each makes a device of its own, so that what goes wrong in one does not reach the next.
+// Each function makes its own device, so that a failure does not affect the next one.
 void round_trip_rows(const stage& s, rows& table);
 void host_fn_row(const stage& s, rows& table);
 void depth_vs_enqueue_row(const stage& s, rows& table);
@@ -38,7 +38,7 @@ void worker_warm_row(const stage& s, rows& table);
 void worker_cold_row(const stage& s, rows& table);
 void worker_memory_row(const stage& s, rows& table);
 
-/// Prints what the parts cost.
+/// Prints the cost of the individual steps.
 void print_breakdown(const stage& s);
 
 } // namespace coaccel::bench

@@ -51,7 +51,7 @@ void sgemm_row(const stage& s, rows& table, std::int64_t n, completion how)
     const blas::gemm<float> op{.a = our_a, .b = our_b, .c = our_c, .m = size, .n = size, .k = size};
     auto start = [gpu = &ours.gpu(), op = &op] { return gpu->async_exec(*op); };
 
-    // Short turns, because the clock of the GPU drifts under this load by more than what is to be shown.
+    // Short rounds, because the GPU clock drifts under this load by more than the measured difference.
     const int skip = 2;
     const int count = n <= 1024 ? 40 : n <= 2048 ? 12 : 4;
     const auto all = collect(

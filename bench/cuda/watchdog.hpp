@@ -12,7 +12,7 @@
 
 namespace coaccel::bench {
 
-/// Ends the program when it lives longer than it may. A GPU that hangs cannot be left otherwise.
+/// Terminates the program after a time limit. A hung GPU cannot be abandoned in any other way.
 class watchdog {
 public:
     watchdog(std::string what, std::chrono::seconds limit)
@@ -29,7 +29,7 @@ public:
 private:
     std::mutex mutex_;
     std::condition_variable_any ended_;
-    // Last: it uses the others.
+    // Last, because the thread uses the other members.
     std::jthread thread_;
 };
 

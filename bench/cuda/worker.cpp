@@ -25,7 +25,7 @@ jit::kernel compile(one_device& on, const stage& s, const char* name)
     return on.get<jit::kernel>(on.gpu().async_compile(source, std::move(how)));
 }
 
-/// A device with a kernel to launch.
+/// A device and a compiled kernel.
 struct launching {
     launching(const stage& s, const device_options& o) : on(o), kernel(compile(on, s, "empty")) {}
 

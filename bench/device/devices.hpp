@@ -12,7 +12,7 @@
 
 namespace coaccel::bench {
 
-/// Runs io until a deferred operation has completed, and stops the program when it fails.
+/// Runs io until a deferred operation has completed; ends the program when it fails.
 template <class T, class Operation>
 T await(asio::io_context& io, Operation operation)
 {
@@ -37,7 +37,7 @@ inline device make_device(asio::io_context& io, host_mode mode, int threads = 1)
     return await<device>(io, device::async_create(io.get_executor(), o));
 }
 
-/// Runs io until it has nothing left to do; seconds.
+/// Runs io until no work is left; returns the seconds.
 inline double timed_run(asio::io_context& io)
 {
     const auto began = std::chrono::steady_clock::now();

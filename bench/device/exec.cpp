@@ -24,7 +24,7 @@ asio::awaitable<void> exec_loop(device gpu, ref<float> x, int count)
         (void)co_await gpu.async_exec(memory::fill<float>{x, 1.0f});
 }
 
-/// Seconds per op with this many coroutines, each awaiting one op after another.
+/// The seconds per op with this many coroutines, each awaiting one op after another.
 double exec_time(asio::io_context& io, const device& gpu, ref<float> x, int coroutines, int ops_each)
 {
     for (int i = 0; i < coroutines; ++i)
@@ -32,7 +32,7 @@ double exec_time(asio::io_context& io, const device& gpu, ref<float> x, int coro
     return timed_run(io) / (static_cast<double>(coroutines) * ops_each);
 }
 
-// A post to a strand and a post back, again and again.
+// Posts to a strand and back, repeatedly.
 struct hop {
     asio::io_context* io;
     asio::strand<asio::io_context::executor_type>* strand;
@@ -66,7 +66,7 @@ void against_post(rows& table)
 {
     asio::io_context io;
     {
-        auto gpu = make_device(io, host_mode::in_turn);
+        auto gpu = make_device(io, host_mode::inline_);
         auto x = await<buffer<float>>(io, gpu.async_alloc<float>(1));
         const auto p =
             side_by_side(9, [&] { return exec_time(io, gpu, x, 1, 20000); }, [&] { return post_time(io, 1, 20000); });
@@ -130,7 +130,7 @@ void pending_bytes(rows& table)
     const auto before = heap().bytes;
     for (int i = 0; i < pending; ++i)
         gpu.async_exec(memory::fill<float>{x, 1.0f}, ignore{});
-    // Polling for a while lets the device take everything in, and start what it may.
+    // Lets the device accept all ops and start those that can start.
     io.restart();
     io.run_for(std::chrono::milliseconds(200));
     const double each = static_cast<double>(heap().bytes - before) / pending;
@@ -147,7 +147,8 @@ void allocations(rows& table, const char* name, host_mode mode, int coroutines)
     auto gpu = make_device(io, mode);
     auto x = await<buffer<float>>(io, gpu.async_alloc<float>(1));
     double worst = 0;
-    // The first rounds fill the caches; then the loops themselves cost what spawning them costs.
+    // The first rounds fill the caches. The difference of two run lengths cancels the allocations for spawning the
+    // loops.
     for (int round = 0; round < 4; ++round) {
         const auto before = heap().allocations;
         exec_time(io, gpu, x, coroutines, ops);
@@ -166,7 +167,7 @@ void exec_rows(rows& table)
     against_post(table);
     growth(table);
     pending_bytes(table);
-    allocations(table, "allocations_per_op", host_mode::in_turn, 1);
+    allocations(table, "allocations_per_op", host_mode::inline_, 1);
     allocations(table, "allocations_per_op_depth64", host_mode::pool, 64);
 }
 

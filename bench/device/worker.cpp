@@ -16,7 +16,7 @@ device_options host_device(host_mode mode, int threads)
     return o;
 }
 
-/// A device with something to fill.
+/// A device and a buffer to fill.
 struct filling {
     explicit filling(const device_options& o) : on(o), x(on.get<buffer<float>>(on.gpu().async_alloc<float>(1))) {}
 
@@ -31,7 +31,7 @@ struct filling {
 
 void round_trip(rows& table, const char* name, std::chrono::nanoseconds spin, double goal, const char* goal_text)
 {
-    const auto o = host_device(host_mode::in_turn, 1);
+    const auto o = host_device(host_mode::inline_, 1);
     filling ours(isolated(o, spin));
     filling theirs(o);
     round_trip_rows(table, name, ours, theirs, goal, goal_text);

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-// CAF's mailbox has no bound, so its producers never wait.
+// CAF's mailbox is unbounded, so its producers never wait.
 namespace coaccel::bench {
 namespace {
 

@@ -7,16 +7,16 @@
 
 namespace coaccel::bench {
 
-/// What every contender carries.
+/// The message in every implementation.
 struct item {
     std::uint64_t producer;
     std::uint64_t value;
 };
 
-/// Room in the bounded contenders.
+/// The capacity of the bounded implementations.
 inline constexpr std::size_t capacity = 1024;
 
-// Messages per second from `producers` threads to one consumer, `messages` in all.
+// Messages per second from `producers` threads to one consumer, `messages` in total.
 double mailbox_rate(int producers, std::size_t messages);
 double channel_rate(int producers, std::size_t messages);
 double caf_rate(int producers, std::size_t messages);

@@ -22,13 +22,13 @@ using asio::ip::tcp;
 
 namespace {
 
-/// A product to ask for, and the answer to expect.
+/// A product to request and the expected answer.
 class problem {
 public:
     explicit problem(std::minstd_rand& random)
     {
         n_ = std::uniform_int_distribution<size_type>(4, max_n)(random);
-        // Small whole numbers: a float holds their sums of products exactly, in whatever order they are added.
+        // Small integers: a float holds their sums of products exactly, in any order of addition.
         std::uniform_int_distribution<int> digit(-8, 8);
         for (auto* matrix : {&a_, &b_})
             for (std::size_t i = 0; i < elements(n_); ++i)

@@ -8,7 +8,7 @@
 
 namespace demo {
 
-/// Starts clients that ask for products, one after another, and check what they get, until `counts.stopping`.
+/// Starts clients that request products one after another and check the results, until `counts.stopping`.
 void start_clients(const boost::asio::any_io_executor& executor, int count, boost::asio::ip::tcp::endpoint server,
                    tally& counts);
 

@@ -1,4 +1,4 @@
-// A TCP service that multiplies matrices on a shared device, several hundred clients, and a real fault now and then.
+// A TCP service that multiplies matrices on a shared device, several hundred clients, and a real fault at intervals.
 #include "client.hpp"
 #include "report.hpp"
 #include "saboteur.hpp"
@@ -42,13 +42,13 @@ asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
 {
     const auto executor = co_await asio::this_coro::executor;
     ca::device_options options;
-    // A GPU where there is one, in a process of its own that can be replaced, with others ready.
+    // A GPU if there is one, in a separate process that can be replaced, with standby processes.
     options.isolation = ca::isolation::worker;
-    // One is used up every 0.4 s, and on a GPU it takes about as long to get another ready.
+    // A standby is used up every 0.4 s, and on a GPU the next one takes about as long to become ready.
     options.standby = 2;
     // The faults are deliberate.
     ca::set_log_sink(ca::log_level::off, {});
-    // Faults come in plenty here, so the device may be rebuilt as often, and without growing delays.
+    // Faults are frequent here, so the device may be rebuilt as often as needed, without growing delays.
     options.restart.max_restarts = 1'000'000;
     options.restart.initial_backoff = 5ms;
     options.restart.multiplier = 1;
@@ -68,13 +68,13 @@ asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
     }
     line.finish();
 
-    // Every client gets the answer it waits for; then each connection ends.
+    // Each client first receives the answer it waits for; then its connection ends.
     counts.stopping = true;
     while (counts.clients_active > 0 && demo::tally::clock::now() < end + patience)
         co_await sleep_until(demo::tally::clock::now() + 10ms);
     const std::chrono::duration<double> elapsed = demo::tally::clock::now() - begin;
 
-    // Waits for a context, should a fault have come last.
+    // Waits for a context, in case the last fault destroyed it.
     co_await gpu.async_alloc<float>(1, asio::use_awaitable);
     const ca::device_stats stats = co_await gpu.async_stats(asio::use_awaitable);
     acceptor.close();

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// A request is n, then the n by n matrices a and b, column-major. A reply is an `answer`, then, when it is `product`,
-// the matrix a * b. Both ends are one machine, so numbers travel as they are in memory.
+// A request is n, then the n by n matrices a and b, column-major. A reply is an `answer`, followed by the matrix a * b
+// when it is `product`. Both ends are on one machine, so numbers are sent in their memory representation.
 namespace demo {
 
 using size_type = std::uint32_t;
@@ -14,7 +14,7 @@ inline constexpr size_type max_n = 24;
 
 enum class answer : std::uint32_t {
     product,
-    /// The context was lost on the way. The same request may well succeed now.
+    /// The context was lost during the request. The same request may succeed when repeated.
     again,
     refused,
 };

@@ -10,7 +10,7 @@
 
 namespace demo {
 
-/// How things stand, on one line: rewritten in place on a terminal, else printed every other second.
+/// The current counts on one line: rewritten in place on a terminal, otherwise printed every two seconds.
 class progress_line {
 public:
     progress_line();
@@ -23,7 +23,7 @@ private:
     bool terminal_;
 };
 
-/// Prints what came of it. True when nothing was lost, wrong or refused.
+/// Prints the results. Returns true when no request was lost, wrong or refused.
 bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t faults, int clients,
                std::chrono::duration<double> elapsed);
 

@@ -33,7 +33,7 @@ asio::awaitable<void> sabotage(ca::device gpu, tally& counts)
         timer.expires_at(next);
         co_await timer.async_wait(asio::use_awaitable);
         auto stats = co_await gpu.async_stats();
-        // A device without a worker is one that is being rebuilt.
+        // A device without a worker process is being rebuilt.
         if (counts.stopping || !stats || stats.value().hardware.process == 0)
             continue;
         if (stats.value().backend != "cuda") {

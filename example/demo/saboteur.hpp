@@ -9,8 +9,8 @@
 
 namespace demo {
 
-/// Every now and then: on the CPU, kills the device's worker process; on a GPU, has a kernel write to an address that
-/// is none.
+/// At intervals: on the CPU, kills the worker process of the device; on a GPU, starts a kernel that writes to an
+/// invalid address.
 boost::asio::awaitable<void> sabotage(coaccel::device gpu, tally& counts);
 
 } // namespace demo

@@ -31,7 +31,7 @@ public:
           host_b_(elements(max_n)), host_c_(elements(max_n))
     {}
 
-    // Ends by the exception that a closed connection is.
+    // Ends with the exception of the closed connection.
     asio::awaitable<void> run()
     {
         for (;;) {
@@ -79,7 +79,7 @@ private:
 
     answer blame(const ca::error_code& ec)
     {
-        // The buffers are gone with their context; the next request makes others.
+        // The buffers were lost with their context; the next request allocates new ones.
         a_.reset();
         b_.reset();
         c_.reset();

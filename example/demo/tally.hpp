@@ -7,11 +7,11 @@
 
 namespace demo {
 
-/// What happened so far. Everything runs on one thread, so plain numbers will do.
+/// The counters of all events. Everything runs on one thread, so they need not be atomic.
 struct tally {
     using clock = std::chrono::steady_clock;
 
-    // The clients' side. A request that is repeated counts once for each time it is sent.
+    // Counted by the clients. A repeated request counts each time it is sent.
     std::uint64_t sent = 0;
     std::uint64_t answered = 0;
     std::uint64_t products = 0;
@@ -22,7 +22,7 @@ struct tally {
     std::uint64_t clients_broken = 0;
     std::vector<clock::duration> latencies;
 
-    // The server's side.
+    // Counted by the server.
     std::uint64_t context_lost = 0;
     std::uint64_t stale_ref = 0;
     std::uint64_t other_errors = 0;

@@ -1,4 +1,4 @@
-// A kernel of one's own, compiled by nvcc, awaited like any other op. It runs on the CPU where there is no GPU.
+// A user-defined kernel, compiled by nvcc and awaited like any other op. It runs on the CPU when there is no GPU.
 #include "smooth.hpp"
 
 #include <coaccel/coaccel.hpp>

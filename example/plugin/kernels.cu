@@ -1,4 +1,4 @@
-// The plug-in. It is compiled by nvcc, or, where there is none, as C++ for the CPU.
+// The plug-in. It is compiled by nvcc, or as C++ for the CPU when nvcc is not available.
 #include <coaccel/plugin/export.hpp>
 
 #include <cstddef>
@@ -47,7 +47,7 @@ void smooth(coaccel::plugin::stream stream, std::span<const float> in, std::span
 COACCEL_PLUGIN_FUNCTION(smooth)
 //]
 
-// Writes where there is no memory, as kernels under development do.
+// Writes to an invalid address, as kernels under development do.
 void stumble(coaccel::plugin::stream stream)
 {
 #ifdef __CUDACC__
@@ -56,7 +56,7 @@ void stumble(coaccel::plugin::stream stream)
         return;
     }
 #endif
-    // Both are volatile: the compiler may neither know the address nor remove a write that nothing reads.
+    // Both are volatile, so that the compiler neither knows the address nor removes the unused write.
     volatile float* volatile nowhere = nullptr;
     if (!stream.on_gpu())
         *nowhere = 1.0f;

@@ -1,4 +1,5 @@
-// Kernels of one's own, run in a worker process and called by name. One of them is broken, and the program goes on.
+// User-defined kernels that run in a worker process and are called by name. One of them is broken, and the program
+// continues.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -46,7 +47,7 @@ asio::awaitable<ca::result<void>> run()
 
     BOOST_OUTCOME_CO_TRY(auto after, co_await smooth(gpu, data));
     const auto status = gpu.status();
-    std::cout << "the device is " << name(status.state) << " in generation " << status.generation << '\n';
+    std::cout << "the device is " << to_string(status.state) << " in generation " << status.generation << '\n';
     const bool fine = before == expected && after == expected && !broken && ca::is_context_lost(broken.error());
     co_return fine ? ca::result<void>(ca::success()) : ca::result<void>(ca::errc::backend_error);
 }

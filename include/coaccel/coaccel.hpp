@@ -17,6 +17,27 @@
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/ops/plugin.hpp>
+
+/// @namespace coaccel
+/// Devices, buffers, errors and logging; actors with mailboxes and supervisors.
+///
+/// `device` is the entry point: its `async_` functions allocate, copy, run ops and compile kernels.
+
+/// @namespace coaccel::memory
+/// Ops that fill, copy and place memory.
+
+/// @namespace coaccel::blas
+/// Linear algebra ops: BLAS levels 1 to 3, with cuBLAS on a GPU and Eigen on the CPU.
+
+/// @namespace coaccel::jit
+/// Kernels that are compiled from source at run time, and ops that launch them.
+
+/// @namespace coaccel::plugin
+/// Functions in a shared object of the user, such as kernels compiled by nvcc: the op `call`, and the interface that
+/// a plug-in implements.
+
+/// @namespace coaccel::cuda
+/// The NVIDIA libraries that the CUDA backend opens at run time.
 
 #endif

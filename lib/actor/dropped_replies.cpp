@@ -8,11 +8,11 @@ namespace {
 
 thread_local const drop_scope* innermost = nullptr;
 
-// A text that there is no memory for is left out.
+// Omits the text when there is no memory for it.
 error_code explain(errc what, const char* begin, const std::string& text) noexcept
 {
     try {
-        return note_error(what, begin + text);
+        return make_error_with_message(what, begin + text);
     } catch (...) {
         return what;
     }
@@ -59,7 +59,7 @@ void dropped_replies::end_turn()
 void dropped_replies::end(error_code failure)
 {
     handling_.store(false, std::memory_order_relaxed);
-    // What another thread drops at this very moment may go unseen; the end of its turn answers it.
+    // A reply that another thread drops concurrently may be missed here; the posted end_turn() answers it.
     if (holding_.load(std::memory_order_relaxed))
         answer(failure ? failure : error_code(errc::no_reply));
 }

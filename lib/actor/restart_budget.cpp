@@ -21,7 +21,7 @@ restart_budget::decision restart_budget::on_failure(time_point now, const error_
 restart_budget::decision restart_budget::restart(time_point now, double random)
 {
     if (left(now) == 0)
-        return {directive::escalate, duration::zero()};
+        return {directive::escalate, duration::zero(), true};
     std::erase_if(restarts_, [&](time_point at) { return now - at >= policy_.window; });
     const duration delay = backoff(restarts_.size(), random);
     restarts_.push_back(now + delay);
@@ -37,12 +37,12 @@ std::size_t restart_budget::left(time_point now) const noexcept
 
 restart_budget::duration restart_budget::backoff(std::size_t restarts, double random) const noexcept
 {
-    // In floating point up to the cap: the product may exceed what a duration holds.
+    // Floating point up to the cap: the product may exceed the range of a duration.
     const double cap = static_cast<double>(policy_.max_backoff.count());
     const double growth = std::pow(policy_.multiplier, static_cast<double>(restarts));
     const double grown = static_cast<double>(policy_.initial_backoff.count()) * growth;
     const double spread = std::min(grown, cap) * (1.0 + policy_.jitter * (2.0 * random - 1.0));
-    // Written so that 0 * infinity, which is not a number, gives no delay beyond the cap either.
+    // Written so that 0 * infinity, which is NaN, also yields at most the cap.
     if (!(spread < cap))
         return policy_.max_backoff;
     return duration(static_cast<duration::rep>(spread));

@@ -13,18 +13,21 @@ directive restart_always(const error_code&) noexcept
 
 error_code restart_policy::validate() const noexcept
 {
-    // Comparisons are written so that a NaN fails them.
+    if (!decider)
+        return detail::option_error("restart_policy::decider is null");
+    // The comparisons are written so that NaN fails them.
     return detail::check_options({
-        {decider != nullptr, "restart_policy::decider is null"},
         {strategy == coaccel::strategy::one_for_one || strategy == coaccel::strategy::one_for_all ||
              strategy == coaccel::strategy::rest_for_one,
-         "restart_policy::strategy is none of its values"},
-        {max_restarts >= 0, "restart_policy::max_restarts is negative"},
-        {window > duration::zero(), "restart_policy::window is to be above zero"},
-        {initial_backoff >= duration::zero(), "restart_policy::initial_backoff is negative"},
-        {initial_backoff <= max_backoff, "restart_policy::initial_backoff is above max_backoff"},
-        {std::isfinite(multiplier) && multiplier >= 1.0, "restart_policy::multiplier is to be at least 1"},
-        {jitter >= 0.0 && jitter <= 1.0, "restart_policy::jitter is to be from 0 to 1"},
+         "restart_policy::strategy", strategy, detail::an_enumerator},
+        {max_restarts >= 0, "restart_policy::max_restarts", max_restarts, detail::not_negative},
+        {window > duration::zero(), "restart_policy::window", window, detail::above_zero},
+        {initial_backoff >= duration::zero(), "restart_policy::initial_backoff", initial_backoff, detail::not_negative},
+        {initial_backoff <= max_backoff, "restart_policy::initial_backoff", initial_backoff,
+         "it must be at most max_backoff"},
+        {std::isfinite(multiplier) && multiplier >= 1.0, "restart_policy::multiplier", multiplier,
+         "it must be at least 1 and finite"},
+        {jitter >= 0.0 && jitter <= 1.0, "restart_policy::jitter", jitter, "it must be from 0 to 1"},
     });
 }
 

@@ -27,14 +27,14 @@ supervision_step supervision::child_failed(std::size_t child, const error_code& 
 {
     BOOST_ASSERT(child < children_.size());
     supervision_step step;
-    // A child that fails while it is being stopped says nothing new.
+    // A failure while the child is being stopped changes nothing.
     if (children_[child] != child_state::running)
         return step;
     children_[child] = child_state::failed;
     if (stopping_)
         return step;
     cycle& c = cycles_[cycle_of(child)];
-    // A child whose turn to be stopped comes anyway does not draw on the budget a second time.
+    // The current restart stops this child anyway; it does not use the budget a second time.
     if (c.active && std::find(c.members.begin(), c.members.end(), child) != c.members.end())
         return step;
     const auto decision = c.budget.on_failure(now, ec, random);
@@ -45,6 +45,7 @@ supervision_step supervision::child_failed(std::size_t child, const error_code& 
         break;
     case directive::restart:
         begin_restart(child, decision.delay);
+        step.restarts = static_cast<std::size_t>(policy_.max_restarts) - c.budget.left(now);
         advance(c, now, step);
         break;
     case directive::stop:
@@ -55,6 +56,7 @@ supervision_step supervision::child_failed(std::size_t child, const error_code& 
     case directive::escalate:
         escalated_.push_back(child);
         step.escalate = ec;
+        step.used_up = decision.used_up;
         break;
     }
     return step;
@@ -155,7 +157,7 @@ void supervision::begin_restart(std::size_t child, restart_budget::duration dela
             c.members.push_back(i);
     }
     std::sort(c.members.begin(), c.members.end());
-    // What had been escalated is answered by the restart.
+    // The restart answers escalated failures of its members.
     std::erase_if(escalated_, [&](std::size_t i) { return std::binary_search(c.members.begin(), c.members.end(), i); });
     c.delay = c.active ? std::max(c.delay, delay) : delay;
     c.active = true;

@@ -23,7 +23,7 @@ initiate_end::executor_type initiate_end::get_executor() const noexcept
     return state_->executor();
 }
 
-void initiate_end::begin(pending& op) const
+void initiate_end::begin(async_op_base& op) const
 {
     if (kind_ == end_kind::run)
         state_->run(op);
@@ -34,7 +34,7 @@ void initiate_end::begin(pending& op) const
 } // namespace detail
 
 result<std::shared_ptr<supervisor>> supervisor::create(executor_type ex, const restart_policy& policy,
-                                                       std::vector<std::shared_ptr<child>> children)
+                                                       std::vector<std::shared_ptr<supervised>> children)
 {
     if (const error_code ec = policy.validate())
         return ec;
@@ -49,7 +49,7 @@ supervisor::~supervisor()
     state_->abandon();
 }
 
-void supervisor::add(std::shared_ptr<child> c)
+void supervisor::add(std::shared_ptr<supervised> c)
 {
     state_->add(std::move(c));
 }

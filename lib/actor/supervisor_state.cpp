@@ -1,3 +1,5 @@
+#include "actor/restart_text.hpp"
+
 #include <coaccel/core/error.hpp>
 
 #include <boost/asio/bind_executor.hpp>
@@ -25,7 +27,7 @@ unsigned next_number() noexcept
 } // namespace
 
 supervisor_state::supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
-                                   std::vector<std::shared_ptr<child>> children)
+                                   std::vector<std::shared_ptr<supervised>> children)
     : executor_(std::move(ex)), strand_(asio::make_strand(executor_.get())), policy_(policy),
       children_(std::move(children)), number_(next_number()), chance_(std::random_device{}())
 {
@@ -37,7 +39,7 @@ supervisor_state::~supervisor_state()
     withdraw();
 }
 
-void supervisor_state::add(std::shared_ptr<child> c)
+void supervisor_state::add(std::shared_ptr<supervised> c)
 {
     children_.push_back(std::move(c));
 }
@@ -48,7 +50,7 @@ void supervisor_state::enqueue(Fn fn)
     asio::post(strand_.get(), [self = shared_from_this(), fn = std::move(fn)]() mutable { fn(*self); });
 }
 
-void supervisor_state::run(pending& op)
+void supervisor_state::run(async_op_base& op)
 {
     std::unique_lock lock(mutex_);
     if (shut_down_ || running_) {
@@ -62,7 +64,7 @@ void supervisor_state::run(pending& op)
     enqueue([](supervisor_state& s) { s.begin(nullptr); });
 }
 
-void supervisor_state::stop(pending& op)
+void supervisor_state::stop(async_op_base& op)
 {
     std::unique_lock lock(mutex_);
     if (shut_down_ || !running_) {
@@ -74,14 +76,14 @@ void supervisor_state::stop(pending& op)
     enqueue([](supervisor_state& s) { s.end_all({}); });
 }
 
-void supervisor_state::cancel_run(pending& op)
+void supervisor_state::cancel_run(async_op_base& op)
 {
     std::lock_guard lock(mutex_);
     if (!shut_down_ && op.waiting())
         enqueue([](supervisor_state& s) { s.end_all(asio::error::operation_aborted); });
 }
 
-void supervisor_state::cancel_stop(pending& op)
+void supervisor_state::cancel_stop(async_op_base& op)
 {
     {
         std::lock_guard lock(mutex_);
@@ -105,7 +107,7 @@ void supervisor_state::start_below(child_listener listener)
             return;
         }
     }
-    // It runs on its own already, so this incarnation ends before it began.
+    // It already runs without a parent, so this incarnation ends before it began.
     listener(child_event::failed, errc::already_waiting);
     listener(child_event::stopped, errc::already_waiting);
 }
@@ -140,13 +142,13 @@ void supervisor_state::retire_below(error_code reason)
 void supervisor_state::abandon()
 {
     request_stop({});
-    // One that runs retires its children when they have stopped.
+    // A running supervisor retires its children when they have stopped.
     std::lock_guard lock(mutex_);
     if (!shut_down_ && !used_)
         enqueue([](supervisor_state& s) { s.retire_all({}); });
 }
 
-void supervisor_state::shutdown(pending_list& out) noexcept
+void supervisor_state::shutdown(async_op_list& out) noexcept
 {
     std::lock_guard lock(mutex_);
     shut_down_ = true;
@@ -175,10 +177,12 @@ void supervisor_state::on_event(std::size_t index, std::uint64_t incarnation, ch
     if (event == child_event::stopped)
         return apply(machine_->child_stopped(index, clock::now()));
     failures_[index] = ec;
-    tell(log_level::warning, index, " failed: ", ec);
     const double random = static_cast<double>(chance_() - chance_.min()) /
                           (static_cast<double>(chance_.max()) - static_cast<double>(chance_.min()) + 1.0);
-    apply(machine_->child_failed(index, ec, clock::now(), random));
+    const auto step = machine_->child_failed(index, ec, clock::now(), random);
+    if (log_enabled(log_level::warning))
+        tell(log_level::warning, index, " failed: ", ec, next_text(step));
+    apply(step);
 }
 
 void supervisor_state::end_all(error_code reason)
@@ -215,7 +219,7 @@ void supervisor_state::start_child(std::size_t index)
 {
     failures_[index] = {};
     const std::uint64_t incarnation = ++incarnations_[index];
-    // Weak: a child may keep its listener, and the supervisor keeps the child.
+    // Weak: a child may keep its listener, and the supervisor owns the child.
     children_[index]->start([weak = weak_from_this(), index, incarnation](child_event event, error_code ec) {
         if (auto self = weak.lock()) {
             std::lock_guard lock(self->mutex_);
@@ -240,10 +244,21 @@ void supervisor_state::retire_child(std::size_t index, error_code reason)
     children_[index]->retire(failure ? failure : reason);
 }
 
-void supervisor_state::tell(log_level level, std::size_t index, const char* what, error_code ec) const
+void supervisor_state::tell(log_level level, std::size_t index, const char* what, error_code ec,
+                            const std::string& next) const
 {
     if (log_enabled(level))
-        log(level, "supervisor " + std::to_string(number_) + ": child " + std::to_string(index) + what + ec.message());
+        log(level,
+            "supervisor " + std::to_string(number_) + ": child " + std::to_string(index) + what + ec.message() + next);
+}
+
+std::string supervisor_state::next_text(const supervision_step& step) const
+{
+    if (step.used_up)
+        return used_up_text(policy_);
+    if (step.restarts == 0)
+        return {};
+    return restart_text(step.restarts, static_cast<std::size_t>(policy_.max_restarts));
 }
 
 void supervisor_state::arm_timer()
@@ -261,11 +276,11 @@ void supervisor_state::finish()
     machine_.reset();
     timer_.reset();
     auto parent = std::exchange(parent_, nullptr);
-    // Before anyone is told of the end. Below a supervisor that one may start all of it again.
+    // Before the end is reported. A parent supervisor may start the children again.
     if (!parent)
         retire_all(outcome_);
-    pending_list ended;
-    pending_list stopped;
+    async_op_list ended;
+    async_op_list stopped;
     {
         std::lock_guard lock(mutex_);
         running_ = false;

@@ -1,12 +1,12 @@
-#ifndef COACCEL_LIB_ACTOR_SUPERVISOR_STATE_HPP
-#define COACCEL_LIB_ACTOR_SUPERVISOR_STATE_HPP
+#ifndef COACCEL_ACTOR_SUPERVISOR_STATE_HPP
+#define COACCEL_ACTOR_SUPERVISOR_STATE_HPP
 
-#include <coaccel/actor/child.hpp>
 #include <coaccel/actor/restart_policy.hpp>
+#include <coaccel/actor/supervised.hpp>
 #include <coaccel/actor/supervision.hpp>
+#include <coaccel/core/detail/async_op.hpp>
+#include <coaccel/core/detail/shutdown_hook.hpp>
 #include <coaccel/core/log.hpp>
-#include <coaccel/detail/pending.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -17,40 +17,41 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace coaccel::detail {
 
-/// The shell around `supervision`: feeds it events, clock and chance, and carries out its steps on a strand.
+/// Drives `supervision`: supplies events, time and random numbers, and carries out its steps on a strand.
 class supervisor_state final : public shutdown_hook, public std::enable_shared_from_this<supervisor_state> {
 public:
     supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
-                     std::vector<std::shared_ptr<child>> children);
+                     std::vector<std::shared_ptr<supervised>> children);
     ~supervisor_state();
 
     const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
-    void add(std::shared_ptr<child> c);
+    void add(std::shared_ptr<supervised> c);
 
-    void run(pending& op);
-    void stop(pending& op);
-    void cancel_run(pending& op);
-    void cancel_stop(pending& op);
+    void run(async_op_base& op);
+    void stop(async_op_base& op);
+    void cancel_run(async_op_base& op);
+    void cancel_stop(async_op_base& op);
 
     void start_below(child_listener listener);
     void resume_below();
     void request_stop(error_code reason);
     void retire_below(error_code reason);
 
-    /// The owner is gone.
+    /// Called when the owner is destroyed.
     void abandon();
 
-    void shutdown(pending_list& out) noexcept override;
+    void shutdown(async_op_list& out) noexcept override;
 
 private:
     template <class Fn>
     void enqueue(Fn fn);
 
-    // On the strand from here on.
+    // The functions below run on the strand.
     void begin(child_listener parent);
     void on_event(std::size_t index, std::uint64_t incarnation, child_event event, error_code ec);
     void end_all(error_code reason);
@@ -58,16 +59,17 @@ private:
     void start_child(std::size_t index);
     void retire_all(error_code reason);
     void retire_child(std::size_t index, error_code reason);
-    void tell(log_level level, std::size_t index, const char* what, error_code ec) const;
+    void tell(log_level level, std::size_t index, const char* what, error_code ec, const std::string& next = {}) const;
+    std::string next_text(const supervision_step& step) const;
     void arm_timer();
     void finish();
 
     held_executor executor_;
     held_executor strand_;
     const restart_policy policy_;
-    std::vector<std::shared_ptr<child>> children_;
+    std::vector<std::shared_ptr<supervised>> children_;
     std::vector<std::uint64_t> incarnations_;
-    // What each failed with, unless it was resumed or started again since.
+    // The last failure of each child, unless it was resumed or started again since.
     std::vector<error_code> failures_;
     std::optional<supervision> machine_;
     child_listener parent_;
@@ -76,9 +78,9 @@ private:
     std::minstd_rand chance_;
 
     std::mutex mutex_;
-    wait_list runs_; // one at most
+    wait_list runs_; // at most one
     wait_list stops_;
-    // Always armed while running: its pending wait is what keeps the state alive, and ends with the context.
+    // Always armed while running: its pending wait keeps this state alive and ends with the context.
     std::optional<asio::steady_timer> timer_;
     bool running_ = false;
     bool used_ = false;

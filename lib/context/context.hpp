@@ -2,8 +2,8 @@
 #define COACCEL_CONTEXT_CONTEXT_HPP
 
 #include <coaccel/core/context_options.hpp>
+#include <coaccel/core/detail/request.hpp>
 #include <coaccel/core/result.hpp>
-#include <coaccel/detail/request.hpp>
 
 #include <chrono>
 #include <functional>
@@ -15,19 +15,19 @@ namespace coaccel::detail {
 
 using clock = std::chrono::steady_clock;
 
-/// What a context tells the device above it.
+/// Events that a context reports to the device above it.
 class context_events {
 public:
-    /// A submitted request has ended; in the device's turn. It is no longer the context's.
+    /// A submitted request has completed, and the context no longer uses it. Called in the device's turn.
     virtual void finished(request& r, error_code ec) noexcept = 0;
 
-    /// The context is dead and holds no request any more; in the device's turn.
+    /// The context is dead and holds no requests any more. Called in the device's turn.
     virtual void lost(error_code why) noexcept = 0;
 
-    /// Asks for a turn. From any thread; must not block.
+    /// Requests a turn. Called from any thread; must not block.
     virtual void wake() noexcept = 0;
 
-    /// Whether something waits for the turn to end; in the device's turn.
+    /// Whether other work waits for the turn to end. Called in the device's turn.
     virtual bool has_more() noexcept = 0;
 
 protected:
@@ -41,7 +41,7 @@ struct next_turn {
         idle,
         /// As soon as other work on the executor allows.
         again,
-        /// When woken, or at `at` to look for faults.
+        /// When woken, or at the time `at`.
         sleep,
     };
 
@@ -49,61 +49,62 @@ struct next_turn {
     clock::time_point at = clock::time_point::max();
 };
 
-/// Who a context works for.
+/// The device and the generation that a context belongs to.
 struct context_identity {
     std::uint32_t device = 0;
     std::uint32_t generation = 0;
 };
 
-/// One generation of a device: buffers, lanes and ops in flight.
+/// One generation of a device: buffers, lanes and in-flight ops.
 ///
-/// Everything but the destructor is called in the device's turn. The destructor may block and is
-/// called elsewhere.
+/// All functions except the destructor are called in the device's turn. The destructor may block and is called outside
+/// it.
 class COACCEL_DECL context {
 public:
     virtual ~context() = default;
 
     virtual std::string_view backend_name() const noexcept = 0;
 
-    /// Names who it works for; before the first request.
+    /// Sets the identity. Precondition: no request has been submitted.
     virtual void adopt(context_identity identity) noexcept = 0;
 
-    /// Makes host memory quick to copy from and to. It stays the caller's, and outlives the context.
+    /// Pins host memory for fast copies. The memory remains the caller's and must outlive the context.
     virtual error_code pin(std::span<std::byte> memory) = 0;
 
-    /// What an op of this number is; null for one that is not supported.
+    /// The description of the op with this id; null if it is not supported.
     virtual const op_info* describe(std::uint64_t op_id) const noexcept = 0;
 
-    /// Whether another context can follow this one when it is dead.
+    /// Whether a new context can replace this one when it is dead.
     virtual bool replaceable() const noexcept = 0;
 
-    /// Starts a request, or finishes it at once with the reason why it cannot be started.
+    /// Starts a request, or finishes it at once with the reason why it cannot start.
     virtual void submit(request& r, clock::time_point now) = 0;
 
-    /// Gives a buffer back after the ops that use it. Unknown and stale refs are ignored.
+    /// Frees a buffer after the ops that use it. Unknown and stale refs are ignored.
     virtual void release(const any_ref& buffer) noexcept = 0;
 
-    /// Looks for what has ended or gone wrong. When nothing has, but something is about to, it goes on looking for as
-    /// long as `patience` says, unless the device has more to do; when something has, for a moment only.
+    /// Checks for completions and faults. If none is found but one is expected soon, polls for up to `patience`, unless
+    /// the device has more to do. After a completion it polls for a moment only.
     virtual next_turn turn(clock::time_point now, clock::duration patience) = 0;
 
-    /// The same, looking once.
+    /// Like `turn` above, but checks only once.
     next_turn turn(clock::time_point now) { return turn(now, clock::duration::zero()); }
 
-    /// Ends all work, blocking, and hands over the requests in flight without completing them.
-    virtual void drop(pending_list& out) noexcept = 0;
+    /// Ends all work (blocks), and hands over the in-flight requests without completing them.
+    virtual void drop(async_op_list& out) noexcept = 0;
 
-    /// Hands over the requests in flight and ends nothing: in a forked child, which has none of the threads that would
-    /// have to end. The context must not be used or destroyed afterwards.
-    virtual void disown(pending_list& out) noexcept { drop(out); }
+    /// Hands over the in-flight requests and stops nothing. For a forked child, which has none of the threads to stop.
+    /// The context must not be used or destroyed afterwards.
+    virtual void disown(async_op_list& out) noexcept { drop(out); }
 
-    /// False from the first sign of death until `lost`; requests are then better kept back.
+    /// False from the first sign of a fatal fault until `lost`. Requests submitted in this state fail; keep them queued
+    /// instead.
     virtual bool accepting() const noexcept = 0;
 
     virtual std::size_t live_buffers() const noexcept = 0;
     virtual memory_info memory() const noexcept = 0;
 
-    /// Only `used` and `high_water` of it, without a call of the driver.
+    /// Only `used` and `high_water` are set; makes no driver call.
     virtual memory_info memory_use() const noexcept { return memory(); }
     virtual hardware_info hardware() const = 0;
     virtual std::shared_ptr<pinned_memory> pinned() const = 0;

@@ -1,14 +1,14 @@
 #ifndef COACCEL_CONTEXT_ENGINE_HPP
 #define COACCEL_CONTEXT_ENGINE_HPP
 
-#include "context/arrivals.hpp"
-#include "context/buffer_store.hpp"
-#include "context/completion_rule.hpp"
+#include "context/buffers/buffer_allocator.hpp"
+#include "context/buffers/operands.hpp"
+#include "context/completion/completion_scanner.hpp"
+#include "context/completion/wait_policy.hpp"
 #include "context/context.hpp"
-#include "context/lane_set.hpp"
-#include "context/lifetime.hpp"
-#include "context/operands.hpp"
-#include "core/machine_limits.hpp"
+#include "context/faults/fault_monitor.hpp"
+#include "context/lanes/lane_set.hpp"
+#include "posix/machine_limits.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -17,20 +17,20 @@
 
 namespace coaccel::detail {
 
-/// A context over any backend: the way of a request from its submission through a lane to its end. What it is made of
-/// has places of its own: lane_set, buffer_store, arrivals, and lifetime for faults and the end.
+/// A context on top of any backend: takes a request from its submission through a lane to its completion. Its parts are
+/// lane_set, buffer_allocator, completion_scanner, and fault_monitor for faults and shutdown.
 template <backend B>
 class engine final : public context {
 public:
     engine(std::unique_ptr<B> b, context_identity identity, context_events& events, const context_options& options)
         : backend_(std::move(b)), events_(events), options_(options), rule_(options, shared_cpus()),
-          lanes_(*backend_, events, options.lanes), buffers_(*backend_, lanes_, identity), life_(*backend_, options),
-          arrivals_(*backend_, lanes_, life_, events)
+          lanes_(*backend_, events, options.lanes), buffers_(*backend_, lanes_, identity), faults_(*backend_, options),
+          scanner_(*backend_, lanes_, faults_, events)
     {
         backend_->listen({[](void* self) noexcept { static_cast<engine*>(self)->events_.wake(); }, this});
     }
 
-    ~engine() override { life_.stop(backend_, lanes_); }
+    ~engine() override { faults_.stop(backend_, lanes_); }
 
     std::string_view backend_name() const noexcept override { return B::name; }
     bool replaceable() const noexcept override { return B::replaceable; }
@@ -44,7 +44,7 @@ public:
     }
 
     std::size_t live_buffers() const noexcept override { return buffers_.live(); }
-    bool accepting() const noexcept override { return !life_.dying(); }
+    bool accepting() const noexcept override { return !faults_.dying(); }
     hardware_info hardware() const override { return backend_->hardware(); }
     std::shared_ptr<pinned_memory> pinned() const override { return backend_->pinned(); }
 
@@ -72,7 +72,7 @@ public:
     void release(const any_ref& buffer) noexcept override
     {
         [[maybe_unused]] const auto here = backend_->enter();
-        if (life_.dying())
+        if (faults_.dying())
             buffers_.forget(buffer);
         else
             buffers_.release(buffer);
@@ -82,56 +82,58 @@ public:
     {
         [[maybe_unused]] const auto here = backend_->enter();
         now_ = now;
-        const bool ended = !life_.dying() && arrivals_.sweep(now, polling_);
+        const bool ended = !faults_.dying() && scanner_.poll(now, polling_);
         progressed_ |= ended;
-        if (!life_.dying()) {
-            // First, because requests may be waiting for that memory.
+        if (!faults_.dying()) {
+            // First, because requests may wait for this memory.
             buffers_.give_back_unused();
             go_on();
         }
-        if (!life_.dying())
-            life_.look(lanes_, !outstanding(), now);
-        if (life_.dying())
+        if (!faults_.dying())
+            faults_.look(lanes_, !outstanding(), now);
+        if (faults_.dying())
             return die(now);
-        const auto next = rule_.decide(outstanding(), std::exchange(progressed_, false), now, forecast());
-        using action = completion_rule::action;
+        const auto next = rule_.decide(outstanding(), std::exchange(progressed_, false), now, expected_end());
+        using action = wait_policy::action;
         polling_ = next.what == action::poll || next.what == action::arm_and_poll;
         if (next.what == action::idle)
             return {};
         if (next.due)
             for (auto& l : lanes_)
                 l->overdue = true;
-        // What ended between the sweep and the arming is told by the notification itself.
+        // A request that completed between the poll and the arming triggers the notification at once.
         if (next.what == action::arm || next.what == action::arm_and_poll)
             for (auto& l : lanes_)
-                life_.failed(l->arm(*backend_, options_.completion));
+                faults_.failed(l->arm(*backend_, options_.completion));
         if (polling_ && patience > clock::duration::zero())
             look_on(std::min(clock::now() + (ended ? std::min(patience, gathering) : patience), next.until));
-        if (life_.dying())
+        if (faults_.dying())
             return die(now);
-        // Who would come round once more for nothing could not be at the service of the next request.
+        // An extra turn without work would delay the next request.
         if (!outstanding()) {
             polling_ = false;
             return {};
         }
-        return {polling_ ? next_turn::kind::again : next_turn::kind::sleep, std::min(life_.next_look(), next.look_at)};
+        return {polling_ ? next_turn::kind::again : next_turn::kind::sleep,
+                std::min(faults_.next_look(), next.look_at)};
     }
 
-    void drop(pending_list& out) noexcept override
+    void drop(async_op_list& out) noexcept override
     {
-        life_.stop(backend_, lanes_);
+        faults_.stop(backend_, lanes_);
         for_each_outstanding([&out](request& r) { out.push_back(r); });
     }
 
-    void disown(pending_list& out) noexcept override
+    void disown(async_op_list& out) noexcept override
     {
         for_each_outstanding([&out](request& r) { out.push_back(r); });
     }
 
 private:
     using lane = detail::lane<B>;
-    using departure = typename lane::departure;
-    /// Ends come in swarms: who has seen one waits so long for others, because coming round for each costs more.
+    using queued_request = typename lane::queued_request;
+    /// Completions cluster: after one, wait this long for more and report them in one turn, because a turn for each
+    /// costs more.
     static constexpr clock::duration gathering = std::chrono::microseconds(1);
     static constexpr auto dying_interval = std::chrono::milliseconds(1);
 
@@ -145,38 +147,40 @@ private:
     {
         if constexpr (requires { requires B::runs_on_cpu; })
             return usable_cpus();
-        return completion_rule::own_processors;
+        return wait_policy::own_processors;
     }
 
     void start(request& r)
     {
-        if (life_.dying())
+        if (faults_.dying())
             return events_.finished(r, errc::context_lost);
-        if (buffers_.starving() && std::ranges::any_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
-            return hungry_.push_back(&r);
+        if (buffers_.memory_is_short() &&
+            std::ranges::any_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
+            return awaiting_memory_.push_back(&r);
         auto lane = lanes_.choose(r.ops.front().info->lib, r.options);
         if (!lane)
-            return events_.finished(r, life_.failed(lane.error()));
-        frontier waits;
+            return events_.finished(r, faults_.failed(lane.error()));
+        // Filled in place: for a move of its `waits`, g++ 12 prints a false -Wstringop-overread.
+        queued_request d{&r, 0, {}};
         uses_.clear();
         for (std::size_t i = 0; i < r.ops.size(); ++i) {
-            auto bound = bind(r, i, waits);
+            auto bound = bind(r, i, d.waits);
             if (!bound)
                 return events_.finished(r, placed(r, i, bound.error()));
             if (bound.value() == progress::pending) {
-                hungry_.push_back(&r);
-                if (buffers_.starving())
-                    starving_ = &r;
+                awaiting_memory_.push_back(&r);
+                if (buffers_.memory_is_short())
+                    first_awaiting_memory_ = &r;
                 return end_given_up();
             }
         }
-        // Memory is there as soon as it is handed out.
+        // An allocation has completed as soon as it returns the memory.
         if (std::ranges::all_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
             return events_.finished(r, {});
-        launch(r, *lane.value(), std::move(waits));
+        launch(*lane.value(), d);
     }
 
-    /// Pending: memory for it is on its way, and the whole request is to be started anew.
+    /// Pending: memory is not available yet; the whole request must be started again.
     result<progress> bind(request& r, std::size_t i, frontier& waits)
     {
         r.prepare(i);
@@ -204,7 +208,7 @@ private:
         return progress::passed;
     }
 
-    // By id: each shared library has descriptions of its own.
+    // Compares ids, because each shared library has its own op descriptions.
     bool is_allocation(const bound_op& o) const noexcept { return o.info->id == allocation_id_; }
 
     result<progress> allocate(bound_op& o)
@@ -212,25 +216,24 @@ private:
         auto& made = *static_cast<allocation*>(o.reply);
         auto done = buffers_.allocate(o.template as<allocate_op>(), made);
         if (!done)
-            done = allocation_error(o, life_.failed(done.error()));
+            done = allocation_error(o, faults_.failed(done.error()));
         else if (done.value() == progress::passed)
             uses_.push_back({made.ref.slot, access::write, all_elements});
         return done;
     }
 
-    void launch(request& r, lane& l, frontier waits)
+    void launch(lane& l, queued_request& d)
     {
-        l.last_ticket += lane::tickets_for(r.ops.size());
-        const std::uint64_t ticket = l.last_ticket;
+        l.last_ticket += lane::tickets_for(d.who->ops.size());
+        d.ticket = l.last_ticket;
         for (const use& u : uses_)
-            buffers_.log(u.slot).note(u.mode, u.where, {l.id, ticket}, lanes_.order());
-        departure d{&r, ticket, std::move(waits)};
-        if (!l.departures.empty() || !depart(l, d))
-            l.departures.push_back(std::move(d));
+            buffers_.log(u.slot).note(u.mode, u.where, {l.id, d.ticket}, lanes_.order());
+        if (!l.queued.empty() || !put_on_stream(l, d))
+            l.queued.push_back(std::move(d));
     }
 
-    /// Puts the request on the lane's stream. False: not all of it yet.
-    bool depart(lane& l, departure& d)
+    /// Puts the request on the lane's stream. False: some of it is not on the stream yet.
+    bool put_on_stream(lane& l, queued_request& d)
     {
         request& r = *d.who;
         if (!l.has_room())
@@ -241,7 +244,7 @@ private:
                     return false;
             for (const point& p : d.waits)
                 if (!r.outcome && lanes_.must_wait(l, p))
-                    r.outcome = life_.fatal(lanes_.hold_back(l, l.taken_off + 1, p));
+                    r.outcome = faults_.fatal(lanes_.hold_back(l, l.taken_off + 1, p));
         }
         for (; d.next_op < r.ops.size() && !r.outcome; ++d.next_op) {
             if (d.next_op == d.next_mark) {
@@ -256,120 +259,120 @@ private:
             auto started = backend_->enqueue(l.work, o);
             d.launched = true;
             if (!started)
-                r.outcome = life_.failed(started.error());
+                r.outcome = faults_.failed(started.error());
             else if (started.value() == progress::pending)
                 return false;
             l.note_command();
         }
-        // Of one that failed on the way, the tickets that are left.
+        // Use up the remaining tickets of a request that failed midway.
         while (l.taken_off + 1 < d.ticket)
             mark(l);
-        if (auto ec = l.take_off(*backend_, &r, now_))
-            life_.fatal(ec);
+        if (auto ec = l.record_end(*backend_, &r, now_))
+            faults_.fatal(ec);
         progressed_ = true;
         return true;
     }
 
     void mark(lane& l)
     {
-        if (auto ec = l.take_off(*backend_, nullptr, now_))
-            life_.fatal(ec);
+        if (auto ec = l.record_end(*backend_, nullptr, now_))
+            faults_.fatal(ec);
         progressed_ = true;
     }
 
-    /// Goes on with what was waiting for the backend, or for what waited for it.
+    /// Continues requests that wait for memory, for the backend, or for such requests.
     void go_on()
     {
         end_given_up();
-        if (!hungry_.empty() && buffers_.try_again())
-            for (request* r : std::exchange(hungry_, {}))
+        if (!awaiting_memory_.empty() && buffers_.try_again())
+            for (request* r : std::exchange(awaiting_memory_, {}))
                 start(*r);
-        for (bool moved = true; moved && !life_.dying();) {
+        for (bool moved = true; moved && !faults_.dying();) {
             moved = false;
             for (auto& l : lanes_)
-                while (!l->departures.empty() && !life_.dying() && depart(*l, l->departures.front())) {
-                    l->departures.pop_front();
+                while (!l->queued.empty() && !faults_.dying() && put_on_stream(*l, l->queued.front())) {
+                    l->queued.pop_front();
                     moved = true;
                 }
         }
     }
 
-    /// Ends the request that the other allocations wait behind, if its caller has given up: nothing of it is on the
+    /// Ends the request that the other allocations wait behind, if its caller has given up. None of its work is on the
     /// device yet.
     void end_given_up()
     {
-        if (!buffers_.starving() || starving_->given_up == given_up::no)
+        if (!buffers_.memory_is_short() || first_awaiting_memory_->given_up == given_up::no)
             return;
-        buffers_.stop_starving();
-        std::erase(hungry_, starving_);
-        events_.finished(*starving_, error_of(starving_->given_up));
+        buffers_.end_shortage();
+        std::erase(awaiting_memory_, first_awaiting_memory_);
+        events_.finished(*first_awaiting_memory_, error_of(first_awaiting_memory_->given_up));
     }
 
-    /// Coming round costs the executor a call of the system, and what ends meanwhile is seen late.
+    /// Polls within the turn. Another turn costs the executor a system call, and completions during it are seen late.
     void look_on(clock::time_point until)
     {
         bool ended = false;
-        for (auto now = clock::now(); now < until && !ended && !life_.dying() && !events_.has_more();
+        for (auto now = clock::now(); now < until && !ended && !faults_.dying() && !events_.has_more();
              now = clock::now())
-            ended = arrivals_.sweep(now, polling_);
+            ended = scanner_.poll(now, polling_);
         progressed_ |= ended;
-        if (ended && !life_.dying())
+        if (ended && !faults_.dying())
             buffers_.give_back_unused();
     }
 
-    completion_rule::forecast forecast() const noexcept
+    wait_policy::expected_end expected_end() const noexcept
     {
-        return options_.completion == completion::adaptive ? arrivals_.forecast() : completion_rule::forecast{};
+        return options_.completion == completion::adaptive ? scanner_.expected_end() : wait_policy::expected_end{};
     }
 
-    /// Keeps the requests until nobody writes to their callers' memory any more.
+    /// Keeps the requests until the device no longer accesses their callers' memory.
     next_turn die(clock::time_point now)
     {
-        if (!life_.is_over())
+        if (!faults_.is_over())
             return {next_turn::kind::sleep, now + dying_interval};
         if (std::exchange(dead_, true))
             return {};
-        for_each_outstanding([this](request& r) { events_.finished(r, life_.verdict()); });
-        events_.lost(life_.why());
+        for_each_outstanding([this](request& r) { events_.finished(r, faults_.sticky_error()); });
+        events_.lost(faults_.why());
         return {};
     }
 
-    bool outstanding() const noexcept { return !hungry_.empty() || lanes_.busy(); }
+    bool outstanding() const noexcept { return !awaiting_memory_.empty() || lanes_.busy(); }
 
     template <class Function>
     void for_each_outstanding(Function function)
     {
         for (auto& l : lanes_) {
-            for (; !l->flights.empty(); l->flights.pop_front())
-                if (l->flights.front().who)
-                    function(*l->flights.front().who);
-            for (; !l->departures.empty(); l->departures.pop_front())
-                function(*l->departures.front().who);
+            for (; !l->in_flight.empty(); l->in_flight.pop_front())
+                if (l->in_flight.front().who)
+                    function(*l->in_flight.front().who);
+            for (; !l->queued.empty(); l->queued.pop_front())
+                function(*l->queued.front().who);
         }
-        for (request* r : std::exchange(hungry_, {}))
+        for (request* r : std::exchange(awaiting_memory_, {}))
             function(*r);
     }
 
     std::unique_ptr<B> backend_;
     context_events& events_;
     context_options options_;
-    completion_rule rule_;
+    wait_policy rule_;
     lane_set<B> lanes_;
-    buffer_store<B> buffers_;
-    lifetime<B> life_;
+    buffer_allocator<B> buffers_;
+    fault_monitor<B> faults_;
     const std::uint64_t allocation_id_ = info_of<allocate_op>().id;
-    /// Of the turn, or of the submission.
+    /// The time of the current turn or submission.
     clock::time_point now_{};
     std::vector<use> uses_;
-    /// Requests whose memory is being asked for.
-    std::vector<request*> hungry_;
-    /// The one that the others wait behind, while buffers_.starving().
-    request* starving_ = nullptr;
+    /// Requests that wait for memory.
+    std::vector<request*> awaiting_memory_;
+    /// The one that the others wait behind, while buffers_.memory_is_short().
+    request* first_awaiting_memory_ = nullptr;
     bool progressed_ = false;
     bool polling_ = false;
     bool dead_ = false;
-    // Last: what it learns is long.
-    arrivals<B> arrivals_;
+    // Last, because its table of estimates is large.
+    completion_scanner<B> scanner_;
 };
 
 } // namespace coaccel::detail

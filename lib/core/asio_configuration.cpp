@@ -1,6 +1,6 @@
 #include <coaccel/core/asio_configuration.hpp>
 
-// Asked for by COACCEL_ASIO_DEFINITIONS; programs that link coaccel then use the Asio that is compiled here.
+// Selected by COACCEL_ASIO_DEFINITIONS; programs that link coaccel then use the Asio that is compiled here.
 #if defined(BOOST_ASIO_SEPARATE_COMPILATION)
 #include <boost/asio/impl/src.hpp>
 #endif

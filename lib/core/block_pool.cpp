@@ -1,10 +1,10 @@
-#include <coaccel/detail/block_pool.hpp>
+#include <coaccel/core/detail/block_pool.hpp>
 
 #include <array>
 #include <mutex>
 #include <new>
 
-// Recycled blocks would hide use after free from the sanitizers.
+// Recycled blocks would hide uses after free from the sanitizers.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COACCEL_RECYCLES_BLOCKS 0
 #elif defined(__has_feature)

@@ -2,7 +2,7 @@
 
 namespace coaccel {
 
-std::string_view name(dtype d) noexcept
+std::string_view to_string(dtype d) noexcept
 {
     switch (d) {
     case dtype::f16: return "f16";
@@ -29,7 +29,7 @@ result<dtype> to_dtype(std::string_view text) noexcept
 {
     for (std::size_t i = 1; i <= element_types::size; ++i) {
         const auto d = static_cast<dtype>(i);
-        if (name(d) == text)
+        if (to_string(d) == text)
             return d;
     }
     return errc::invalid_argument;

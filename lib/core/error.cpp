@@ -60,7 +60,7 @@ const char* text(errc e) noexcept
     return "unknown coaccel error";
 }
 
-// Zero for what is not an errc: success, or a value that some other version may send.
+// Zero for values that are not an errc: success, or a value from another version.
 fault class_of(errc e) noexcept
 {
     switch (e) {
@@ -124,9 +124,9 @@ struct errc_category final : boost::system::error_category {
     }
 };
 
-// A value is a running number and an errc; the messages are kept in a ring under the running number. Refused ops have a
-// ring of their own: a caller that makes hundreds of mistakes does not push out a compiler's log or the reason why a
-// device failed.
+// A value combines a sequence number and an errc; messages are stored in a ring, indexed by the sequence number.
+// Refused ops have a separate ring: a caller that makes hundreds of invalid requests does not evict a compiler's log or
+// the reason why a device failed.
 class noted_errors final : public boost::system::error_category {
 public:
     static errc errc_of(int value) noexcept { return static_cast<errc>(value & errc_mask); }
@@ -149,7 +149,7 @@ public:
     {
         const std::scoped_lock lock(mutex_);
         ring& r = ring_of(what);
-        // One that is about to be written over is noted anew.
+        // An entry that is soon overwritten is not reused.
         for (const entry& e : r.entries)
             if (e.value != 0 && errc_of(e.value) == what && e.message == message && r.is_recent(e.value))
                 return {e.value, *this};
@@ -173,7 +173,7 @@ private:
         int last = 0;
         std::array<entry, 256> entries;
 
-        /// Whether half of those that are kept, or more, have to come before it is forgotten.
+        /// Whether at least half of the ring is written before this entry is overwritten.
         bool is_recent(int value) const noexcept
         {
             const int number = value >> errc_bits;
@@ -197,7 +197,7 @@ private:
 
 const noted_errors& noted_category() noexcept
 {
-    // Never destroyed: codes may be asked for their message until the very end of the program.
+    // Never destroyed: an error code may be asked for its message until the very end of the program.
     static const noted_errors& instance = *new noted_errors;
     return instance;
 }
@@ -233,7 +233,7 @@ const boost::system::error_category& fault_category() noexcept
     return instance;
 }
 
-error_code note_error(errc what, std::string message)
+error_code make_error_with_message(errc what, std::string message)
 {
     return noted_category().note(what, std::move(message));
 }

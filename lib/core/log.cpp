@@ -1,5 +1,5 @@
-#include "core/block_signals.hpp"
 #include "core/log_queue.hpp"
+#include "posix/scoped_signal_block.hpp"
 
 #include <coaccel/core/log.hpp>
 
@@ -27,27 +27,15 @@ using std::chrono::nanoseconds;
 // How long the thread waits for another message before it ends.
 constexpr auto linger = std::chrono::milliseconds(100);
 constexpr auto exit_patience = std::chrono::milliseconds(500);
-// How often a write that waits for room finds out that nobody wants it any more.
+// How often a write that waits for room checks whether the message is still wanted.
 constexpr int poll_milliseconds = 50;
-// A pipe that poll() calls writable takes so much without blocking.
+// A pipe that poll() reports as writable accepts this many bytes without blocking.
 constexpr std::size_t largest_write = 4096;
 
 std::atomic<log_level> threshold{log_level::warning};
 
-const char* name_of(log_level level) noexcept
-{
-    switch (level) {
-    case log_level::debug: return "debug";
-    case log_level::info: return "info";
-    case log_level::warning: return "warning";
-    case log_level::error: return "error";
-    case log_level::off: break;
-    }
-    return "log";
-}
-
-/// The queue, the sink, and the thread that takes from the one to the other. The thread exists only while there is
-/// something to deliver and a little longer.
+/// The queue, the sink, and the thread that delivers from the queue to the sink. The thread exists only while there are
+/// messages to deliver and for `linger` afterwards.
 class logger {
 public:
     static logger& instance() noexcept;
@@ -78,9 +66,9 @@ private:
     detail::log_queue queue_;
     // Null: the standard error.
     sink_ptr sink_;
-    // The sink whose call is under way.
+    // The sink that is being called.
     const log_sink* called_ = nullptr;
-    // Changes with the sink, and at the end of the program.
+    // Changes with the sink, and at exit.
     std::atomic<std::uint64_t> epoch_{0};
     std::uint64_t added_ = 0;
     std::uint64_t handled_ = 0;
@@ -91,7 +79,7 @@ private:
 };
 
 std::atomic<logger*> current{nullptr};
-// In a forked child, that of its parent: it is not a leak.
+// In a forked child, the logger of its parent. This pointer keeps leak checkers from reporting it.
 std::atomic<logger*> of_parent{nullptr};
 
 // Never destroyed: devices may log until the very end of the program.
@@ -116,8 +104,8 @@ void logger::after_fork() noexcept
     instance().mutex_.unlock();
 }
 
-// The thread, and what waits for it, are the parent's; what is in the queue is delivered there. The old one stays: the
-// sink itself may have forked, and its thread goes on in it.
+// The thread and the callers that wait for it exist only in the parent, which delivers the queued messages. The old
+// logger is not destroyed: the sink itself may have forked, and its thread continues in the old logger.
 void logger::in_child() noexcept
 {
     logger& old = instance();
@@ -143,7 +131,7 @@ void logger::close() noexcept
         return;
     epoch_.fetch_add(1, std::memory_order_relaxed);
     changed_.notify_all();
-    // A sink that blocks is left behind; a write to the standard error notices.
+    // A sink that blocks is abandoned; a write to the standard error sees the new epoch and returns.
     if (idle_.wait_for(lock, std::chrono::milliseconds(4 * poll_milliseconds), [this] { return !running_; }) &&
         thread_.joinable())
         thread_.join();
@@ -152,7 +140,7 @@ void logger::close() noexcept
 void logger::set(log_level least, log_sink sink)
 {
     auto next = sink ? std::make_shared<const log_sink>(std::move(sink)) : sink_ptr();
-    // Destroyed outside of the lock, because it is the user's.
+    // Destroyed outside the lock, because it is user code.
     sink_ptr former;
     std::unique_lock lock(mutex_);
     threshold.store(least, std::memory_order_relaxed);
@@ -180,13 +168,13 @@ void logger::add(log_level level, std::string_view message, void (*receiver)(std
         start();
 }
 
-/// Under the mutex. Without a thread the messages wait for the next one that is logged.
+/// Called under the mutex. If no thread can be started, the messages wait until the next one is logged.
 void logger::start() noexcept
 try {
-    // Of the last thread nothing is left but its end.
+    // The previous thread has left its loop and only needs to be joined.
     if (thread_.joinable())
         thread_.join();
-    const detail::block_signals inherited;
+    const detail::scoped_signal_block inherited;
     thread_ = std::thread([this] { run(); });
     running_ = true;
 } catch (const std::exception&) {
@@ -215,7 +203,7 @@ void logger::run() noexcept
 {
     std::unique_lock lock(mutex_);
     for (;;) {
-        // Messages that were dropped are handled too, once those before them are.
+        // Dropped messages count as handled once all messages before them are handled.
         if (queue_.empty())
             handled_ = added_;
         const bool ends = closed_ || flushing_ > 0;
@@ -230,7 +218,7 @@ void logger::run() noexcept
         try {
             next = queue_.pop();
         } catch (const std::exception&) {
-            // No memory for it: it is lost, and must not be tried again with the mutex held.
+            // No memory for the count of dropped messages: it is lost. Retrying would spin with the mutex held.
             queue_.forget_dropped();
             continue;
         }
@@ -239,7 +227,7 @@ void logger::run() noexcept
         called_ = next->receiver ? nullptr : sink.get();
         lock.unlock();
         deliver(*next, sink.get(), epoch);
-        // Before the lock, because this may destroy it.
+        // Before the lock, because this may destroy the sink.
         sink.reset();
         lock.lock();
         called_ = nullptr;
@@ -258,14 +246,14 @@ try {
         return (*sink)(m.level, m.text);
     write_error(m, epoch);
 } catch (...) {
-    // A message less, whatever the user's function throws.
+    // Only this message is lost, whatever the user's function throws.
 }
 
-/// Not through stdio: a write that blocks would hold its lock.
+/// Not through stdio: a write that blocks would hold the lock of stdio.
 void logger::write_error(const detail::log_message& m, std::uint64_t epoch)
 {
     std::string line;
-    line.append("coaccel: ").append(name_of(m.level)).append(": ").append(m.text).append("\n");
+    line.append("coaccel: ").append(to_string(m.level)).append(": ").append(m.text).append("\n");
     for (std::string_view left = line; !left.empty();) {
         pollfd room{STDERR_FILENO, POLLOUT, 0};
         const int ready = ::poll(&room, 1, poll_milliseconds);
@@ -285,6 +273,18 @@ void logger::write_error(const detail::log_message& m, std::uint64_t epoch)
 }
 
 } // namespace
+
+std::string_view to_string(log_level level) noexcept
+{
+    switch (level) {
+    case log_level::debug: return "debug";
+    case log_level::info: return "info";
+    case log_level::warning: return "warning";
+    case log_level::error: return "error";
+    case log_level::off: return "off";
+    }
+    return "unknown";
+}
 
 void set_log_sink(log_level least, log_sink sink)
 {

@@ -15,7 +15,7 @@ void log_queue::push(log_level level, std::string_view text, void (*receiver)(st
     if (!has_room(text))
         return drop();
     log_message added{level, std::string(text.substr(0, longest_text)), receiver};
-    // The count stands where the missing ones would, so it comes first. It always has room.
+    // The count takes the position of the missing messages, so it comes first. The limits do not apply to it.
     if (dropped_ > 0) {
         messages_.push_back(take_dropped());
         bytes_ += messages_.back().text.size();

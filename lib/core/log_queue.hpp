@@ -13,23 +13,23 @@ namespace coaccel::detail {
 struct log_message {
     log_level level{};
     std::string text;
-    /// Null: the sink.
+    /// Null: the message is for the sink.
     void (*receiver)(std::string_view message) = nullptr;
 };
 
-/// Messages that wait to be delivered, bounded by count and bytes. What it has no room for is counted, and the count is
-/// a message in the place of those that are missing.
+/// Messages that wait for delivery, bounded by count and bytes. Messages that do not fit are counted; a message with
+/// that count takes their position.
 class COACCEL_DECL log_queue {
 public:
     static constexpr std::size_t most_messages = 1024;
     static constexpr std::size_t most_bytes = std::size_t(256) << 10;
-    /// A longer text is cut.
+    /// Longer texts are truncated.
     static constexpr std::size_t longest_text = std::size_t(16) << 10;
 
-    /// Of a message with this text.
+    /// Whether a message with this text fits.
     bool has_room(std::string_view text) const noexcept;
     void push(log_level level, std::string_view text, void (*receiver)(std::string_view) = nullptr);
-    /// Counts one that is not delivered.
+    /// Counts one message that is not delivered.
     void drop() noexcept { ++dropped_; }
     void forget_dropped() noexcept { dropped_ = 0; }
 

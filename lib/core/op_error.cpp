@@ -1,4 +1,4 @@
-#include <coaccel/detail/op_error.hpp>
+#include <coaccel/core/detail/op_error.hpp>
 
 #include <exception>
 #include <string>
@@ -22,7 +22,7 @@ try {
     text += ": ";
     for (const message_part& p : parts)
         p.append_to(text);
-    return note_error(what, std::move(text));
+    return make_error_with_message(what, std::move(text));
 } catch (const std::exception&) {
     return what;
 }

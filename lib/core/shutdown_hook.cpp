@@ -1,4 +1,4 @@
-#include <coaccel/detail/shutdown_hook.hpp>
+#include <coaccel/core/detail/shutdown_hook.hpp>
 
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>
@@ -10,7 +10,7 @@
 
 namespace coaccel::detail {
 
-// Shared between the service and its hooks: a hook may be destroyed after the context is gone.
+// Shared between the service and its hooks: a hook may be destroyed after the context.
 class shutdown_registry {
 public:
     bool add(shutdown_hook& hook)
@@ -36,8 +36,9 @@ public:
 
     void shutdown() noexcept
     {
-        // Declared before the lock: destroying handlers may destroy hooks, which come back to remove().
-        pending_list orphans;
+        // Declared before the lock, so that handlers are destroyed after it is released: that may destroy hooks, which
+        // call remove().
+        async_op_list orphans;
         std::lock_guard lock(mutex_);
         closed_ = true;
         for (shutdown_hook* hook = head_; hook; hook = hook->next_)
@@ -86,7 +87,7 @@ asio::execution_context::id shutdown_service::id;
 
 } // namespace
 
-struct held_executor::node final : pending {
+struct held_executor::node final : async_op_base {
     explicit node(asio::any_io_executor ex) noexcept : executor(std::move(ex)) {}
 
     void post() override {}
@@ -104,12 +105,12 @@ held_executor::~held_executor()
 
 const asio::any_io_executor& held_executor::get() const noexcept
 {
-    // Never destroyed: objects with static storage may ask for it.
+    // Never destroyed: objects with static storage duration may use it.
     static const auto& none = *new asio::any_io_executor(asio::system_executor());
     return held_ ? held_->executor : none;
 }
 
-void held_executor::let_go(pending_list& out) noexcept
+void held_executor::let_go(async_op_list& out) noexcept
 {
     if (held_)
         out.push_back(*std::exchange(held_, nullptr));
@@ -128,7 +129,7 @@ void shutdown_hook::enlist(const asio::any_io_executor& ex)
         registry_ = std::move(registry);
         return;
     }
-    pending_list orphans;
+    async_op_list orphans;
     shutdown(orphans);
 }
 

@@ -1,6 +1,6 @@
 #include "cuda/backend.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 
 #include <array>
 #include <chrono>
@@ -13,7 +13,7 @@ static_assert(coaccel::backend<backend>);
 
 namespace {
 
-constexpr auto longest_farewell = std::chrono::milliseconds(50);
+constexpr auto exit_grace_period = std::chrono::milliseconds(50);
 
 } // namespace
 
@@ -35,23 +35,23 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 
 backend::backend(const options& o, const driver_api& api, context_handle context)
     : options_(o), api_(api), context_(std::move(context)), table_(op_table::instance()),
-      backstage_(api, context_.native(), o.helper_threads),
-      pinned_(std::make_shared<pinned_pool>(api, backstage_, o.pinned_limit)),
+      helpers_(api, context_.native(), o.helper_threads),
+      pinned_(std::make_shared<pinned_pool>(api, helpers_, o.pinned_limit)),
       events_(api, CU_EVENT_DISABLE_TIMING | (o.blocking_events ? unsigned(CU_EVENT_BLOCKING_SYNC) : 0u)),
-      memory_(api, backstage_, [this] { nudge(); }), modules_(*this),
-      copies_({api, backstage_, *pinned_, busy_with_callers, [this](CUresult r) { return check(r); },
-               [this] { nudge(); }, [this] { return aborted(); }}),
-      aside_(backstage_, [this] { nudge(); })
+      memory_(api, helpers_, [this] { notify_progress(); }), modules_(*this),
+      copies_({api, helpers_, *pinned_, busy_with_callers, [this](CUresult r) { return check(r); },
+               [this] { notify_progress(); }, [this] { return aborted(); }}),
+      blocking_(helpers_, [this] { notify_progress(); })
 {}
 
 backend::~backend()
 {
     abort();
-    backstage_.stop();
+    helpers_.stop();
     listen({});
     {
         [[maybe_unused]] const auto here = enter();
-        // Notifications that are on their way need their lanes.
+        // Pending notifications still use the stream states, so wait for the context first.
         if (!dead() && !check(api_.cuCtxSynchronize()))
             tear_down();
     }
@@ -81,7 +81,8 @@ error_code backend::set_up()
     hardware_.compute_capability = 10 * major.value() + minor.value();
     hardware_.multiprocessors = multiprocessors.value();
     if (pools.value() == 0)
-        return note_error(errc::backend_unavailable, hardware_.name + " has no stream-ordered memory pools");
+        return make_error_with_message(errc::backend_unavailable,
+                                       hardware_.name + " has no stream-ordered memory pools");
     if (auto ec = check(api_.cuCtxGetStreamPriorityRange(&least_priority_, &greatest_priority_)))
         return ec;
     for (CUstream* s : {&probe_, &growth_})
@@ -125,13 +126,14 @@ void backend::listen(notification n) noexcept
         listener_ = n;
     }
     pinned_->listen(n);
-    // Host functions that are still to be called, perhaps by a context that is left alone, find nobody then.
+    // Host functions that the driver has not called yet, perhaps of an abandoned context, must not call the old
+    // listener.
     if (!n.function)
         for (auto& s : streams_)
             s->notifier.disarm();
 }
 
-void backend::nudge() noexcept
+void backend::notify_progress() noexcept
 {
     const std::scoped_lock lock(listener_mutex_);
     if (listener_.function)
@@ -157,7 +159,7 @@ error_code backend::make_native_stream(CUstream& s, priority p) noexcept
 result<backend::stream> backend::make_stream(priority p)
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     CUstream made = nullptr;
     if (auto ec = make_native_stream(made, p))
         return ec;
@@ -174,7 +176,7 @@ void backend::make_current() const noexcept
 error_code backend::record(event& e, stream& s) noexcept
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     if (!e)
         if (auto ec = check(events_.take(e)))
             return ec;
@@ -184,13 +186,13 @@ error_code backend::record(event& e, stream& s) noexcept
 
 error_code backend::wait(stream& s, event& e) noexcept
 {
-    return dead() ? verdict() : check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
+    return dead() ? sticky_error() : check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
 }
 
 result<progress> backend::query(event& e) noexcept
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     const CUresult r = api_.cuEventQuery(e.native());
     if (r == CUDA_ERROR_NOT_READY)
         return progress::pending;
@@ -202,16 +204,16 @@ result<progress> backend::query(event& e) noexcept
 error_code backend::synchronize(event& e) noexcept
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     [[maybe_unused]] const auto here = enter();
     return check(api_.cuEventSynchronize(e.native()));
 }
 
-// On a stream of its own, because a host function holds up the stream it is on.
+// The notification uses a side stream, because a host function blocks the stream it runs on.
 error_code backend::notify(event& e, notification n) noexcept
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     stream_state& lane = *e.where;
     if (!lane.side)
         if (auto ec = make_native_stream(lane.side, priority::high))
@@ -224,7 +226,7 @@ error_code backend::notify(event& e, notification n) noexcept
 result<void*> backend::allocate(stream& s, std::size_t bytes, memory_kind kind)
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     allocations_ = s.state_->native;
     return memory_.allocate(allocations_, bytes, kind);
 }
@@ -260,7 +262,7 @@ memory_info backend::memory() const noexcept
 result<progress> backend::enqueue(stream& s, bound_op& op)
 {
     if (dead())
-        return verdict();
+        return sticky_error();
     const op_entry* entry = table_.find(op.info->id);
     return entry ? entry->enqueue(*this, *s.state_, op) : errc::unsupported_op;
 }
@@ -275,18 +277,18 @@ error_code backend::status() noexcept
 {
     if (!dead())
         (void)check(api_.cuStreamQuery(probe_));
-    // A context that was condemned without a fault, because it hangs, cannot be stopped from within its
-    // process: it is left alone. What it may still write to is memory of ours, and pinned memory of the callers.
+    // A context that was aborted because it hangs, without a fault, cannot be stopped from within its process: it is
+    // abandoned. It may still write to our own memory and to the callers' pinned memory.
     if (aborted())
         dead_.store(true, std::memory_order_release);
     if (!dead() || busy_with_callers.load(std::memory_order_seq_cst) != 0)
         return {};
-    // Behind a fault every call returns at once, so the jobs that were in the driver are soon out of it; and nobody
-    // enters it any more.
+    // After a fault every driver call returns at once, so the jobs inside the driver leave it soon, and no other job
+    // enters it.
     const auto now = std::chrono::steady_clock::now();
     if (dead_since_ == std::chrono::steady_clock::time_point{})
         dead_since_ = now;
-    return backstage_.quiet() || now - dead_since_ > longest_farewell ? verdict() : error_code{};
+    return helpers_.idle() || now - dead_since_ > exit_grace_period ? sticky_error() : error_code{};
 }
 
 void backend::abort() noexcept
@@ -299,23 +301,24 @@ error_code backend::check(CUresult r) noexcept
     if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
         return {};
     if (is_sticky(r)) {
-        verdict_.store(r, std::memory_order_release);
+        sticky_error_.store(r, std::memory_order_release);
         dead_.store(true, std::memory_order_release);
         aborted_.store(true, std::memory_order_seq_cst);
-        backstage_.context_died();
+        helpers_.context_died();
     }
     return make_error(r);
 }
 
-error_code backend::verdict() const noexcept
+error_code backend::sticky_error() const noexcept
 {
-    const CUresult r = verdict_.load(std::memory_order_acquire);
+    const CUresult r = sticky_error_.load(std::memory_order_acquire);
     return r == CUDA_SUCCESS ? make_error_code(errc::context_lost) : make_error(r);
 }
 
 fault backend::classify(const error_code& ec) noexcept
 {
-    // It keeps a context from being made, and does not end one that lives: what was asked for is nothing for this GPU.
+    // This error prevents the creation of a context but does not end an existing one: the request does not suit this
+    // GPU.
     if (ec == make_error(CUDA_ERROR_INVALID_DEVICE))
         return fault::library;
     const auto condition = ec.default_error_condition();

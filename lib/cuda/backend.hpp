@@ -1,17 +1,17 @@
 #ifndef COACCEL_CUDA_BACKEND_HPP
 #define COACCEL_CUDA_BACKEND_HPP
 
-#include "cuda/backstage.hpp"
-#include "cuda/context_handle.hpp"
-#include "cuda/device_memory.hpp"
-#include "cuda/errands.hpp"
-#include "cuda/event_pool.hpp"
+#include "cuda/blas/cublas_api.hpp"
+#include "cuda/driver/blocking_ops.hpp"
+#include "cuda/driver/context_handle.hpp"
+#include "cuda/driver/driver_threads.hpp"
+#include "cuda/driver/event_pool.hpp"
+#include "cuda/driver/stream_state.hpp"
 #include "cuda/jit/module_cache.hpp"
-#include "cuda/load/cublas_api.hpp"
+#include "cuda/memory/device_memory.hpp"
+#include "cuda/memory/pinned_pool.hpp"
+#include "cuda/memory/staged_copy.hpp"
 #include "cuda/op_table.hpp"
-#include "cuda/pinned_pool.hpp"
-#include "cuda/staged_copy.hpp"
-#include "cuda/stream_state.hpp"
 
 #include <coaccel/core/backend.hpp>
 #include <coaccel/cuda/cuda_options.hpp>
@@ -24,23 +24,23 @@
 
 namespace coaccel::cuda {
 
-/// An NVIDIA GPU through its driver: a context of its own, non-blocking streams, pooled events and memory.
+/// An NVIDIA GPU through its driver: its own context, non-blocking streams, pooled events and memory.
 ///
-/// Once the context is known to be dead, no call of the driver is made for it again, but for those under way.
+/// Once the context is known to be dead, no new driver call is made for it.
 class backend {
 public:
     static constexpr std::string_view name = "cuda";
-    /// A sticky fault poisons every context the process has or will ever have.
+    /// A sticky error invalidates every present and future context of the process.
     static constexpr bool replaceable = false;
     static constexpr bool releases_in_stream_order = true;
-    /// The driver blocks in a launch when about 1,024 others wait; an op may be two of them.
+    /// A launch blocks in the driver once about 1,024 commands are queued; an op may need two commands.
     static constexpr std::size_t most_commands_on_stream = 640;
 
     struct options : cuda_options {
         int ordinal = 0;
         /// Whether threads will block on events.
         bool blocking_events = false;
-        /// Null: those of this machine.
+        /// Null: load this machine's library.
         const driver_api* driver = nullptr;
         const cublas_api* cublas = nullptr;
     };
@@ -81,9 +81,9 @@ public:
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
     error_code pin(std::span<std::byte> memory);
     memory_info memory() const noexcept;
-    /// Only `used` and `high_water` of it, without a call of the driver.
+    /// Fills only `used` and `high_water`, without a driver call.
     memory_info memory_use() const noexcept { return memory_.use(); }
-    /// The most that buffers may take up together.
+    /// The upper limit for all buffers together.
     std::uint64_t memory_limit() const noexcept { return memory_.limit(); }
 
     bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
@@ -97,35 +97,35 @@ public:
 
     error_code status() noexcept;
     void abort() noexcept;
-    bool quiet() const noexcept { return backstage_.quiet(); }
+    bool quiet() const noexcept { return helpers_.idle(); }
     static fault classify(const error_code& ec) noexcept;
 
-    // For the ops.
+    // Used by the ops.
     const driver_api& api() const noexcept { return api_; }
     const cuda_options& how() const noexcept { return options_; }
     const cublas_api* given_cublas() const noexcept { return options_.cublas; }
     int compute_capability() const noexcept { return hardware_.compute_capability; }
     CUdevice device() const noexcept { return context_.device(); }
-    /// Again, after code of somebody else's, which may have chosen another context.
+    /// Makes our context current again after foreign code, which may have made another one current.
     void make_current() const noexcept;
-    class backstage& helpers() noexcept { return backstage_; }
+    driver_threads& helpers() noexcept { return helpers_; }
     pinned_pool& staging() noexcept { return *pinned_; }
     device_memory& buffers() noexcept { return memory_; }
     module_cache& modules() noexcept { return modules_; }
     staged_copies& copies() noexcept { return copies_; }
-    /// For calls of the driver that may take their time.
-    errands& aside() noexcept { return aside_; }
+    /// For driver calls that may block.
+    blocking_ops& blocking() noexcept { return blocking_; }
 
-    /// Tells the listener that something pending may go on. From any thread.
-    void nudge() noexcept;
+    /// Tells the listener that a pending op may proceed. May be called from any thread.
+    void notify_progress() noexcept;
 
-    /// Turns what the driver said into an error, and remembers when it means that the context is dead.
+    /// Converts a driver result into an error. A sticky error marks the context as dead.
     error_code check(CUresult r) noexcept;
     bool dead() const noexcept { return dead_.load(std::memory_order_acquire); }
-    /// Set from `abort` on: who works on the backstage gives up at the next occasion.
+    /// True after `abort` or a sticky error: jobs on the thread pool then give up at their next check.
     bool aborted() const noexcept { return aborted_.load(std::memory_order_seq_cst); }
 
-    /// Counts threads of the backstage that use memory of the callers; the verdict on a dead context waits for them.
+    /// Number of pool threads that access the callers' memory. status() reports a dead context only when this is zero.
     std::atomic<int> busy_with_callers{0};
 
 private:
@@ -133,7 +133,7 @@ private:
     error_code make_native_stream(CUstream& s, priority p) noexcept;
     result<int> attribute(CUdevice_attribute a) noexcept;
     void tear_down() noexcept;
-    error_code verdict() const noexcept;
+    error_code sticky_error() const noexcept;
 
     options options_;
     const driver_api& api_;
@@ -145,26 +145,26 @@ private:
 
     std::atomic<bool> dead_{false};
     std::atomic<bool> aborted_{false};
-    std::atomic<CUresult> verdict_{CUDA_SUCCESS};
+    std::atomic<CUresult> sticky_error_{CUDA_SUCCESS};
     std::chrono::steady_clock::time_point dead_since_{};
     mutable std::mutex listener_mutex_;
     notification listener_;
 
-    class backstage backstage_;
+    driver_threads helpers_;
     std::shared_ptr<pinned_pool> pinned_;
     event_pool events_;
     device_memory memory_;
     module_cache modules_;
     staged_copies copies_;
-    errands aside_;
+    blocking_ops blocking_;
     CUmemoryPool pool_ = nullptr;
-    /// Never has work on it: to ask whether the context lives, and to grow the pool.
+    /// Neither carries user work: `probe_` tests whether the context is alive, `growth_` grows the memory pool.
     CUstream probe_ = nullptr;
     CUstream growth_ = nullptr;
-    /// The stream of the allocations, which has no other work.
+    /// The stream of the allocations, which carries no other work.
     CUstream allocations_ = nullptr;
     std::vector<std::unique_ptr<stream_state>> streams_;
-    /// Memory of others that is registered.
+    /// The callers' memory that is registered with the driver.
     std::vector<void*> registered_;
 };
 

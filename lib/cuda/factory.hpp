@@ -10,7 +10,7 @@ namespace coaccel::cuda {
 struct driver_api;
 struct cublas_api;
 
-/// Makes contexts on a GPU. Tables left null are those of this machine.
+/// Creates contexts on a GPU. For a null table, this machine's library is used.
 COACCEL_DECL detail::context_factory make_factory(const cuda_options& options, int ordinal,
                                                   const driver_api* driver = nullptr,
                                                   const cublas_api* cublas = nullptr);

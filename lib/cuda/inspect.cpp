@@ -1,9 +1,9 @@
 #include "cuda/inspect.hpp"
 
-#include "cuda/error.hpp"
-#include "cuda/load/cublas_api.hpp"
-#include "cuda/load/nvrtc_api.hpp"
-#include "cuda/load/table.hpp"
+#include "cuda/blas/cublas_api.hpp"
+#include "cuda/driver/error.hpp"
+#include "cuda/jit/nvrtc_api.hpp"
+#include "cuda/loader/table.hpp"
 
 #include <utility>
 
@@ -14,7 +14,7 @@ template <class Api>
 library_report report(vendor_library which, const result<const Api*>& loaded, std::string disables)
 {
     library_report r;
-    r.name = name(which);
+    r.name = to_string(which);
     r.disables = std::move(disables);
     if (loaded)
         r.path = loaded.value()->path;
@@ -59,7 +59,7 @@ result<gpu_report> describe(const driver_api& api, int ordinal)
     return gpu;
 }
 
-// Returns what went wrong, empty for nothing.
+// Returns the problem, or an empty string.
 std::string list_gpus(const driver_api& api, std::vector<gpu_report>& gpus)
 {
     int count = 0;

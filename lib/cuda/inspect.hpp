@@ -2,7 +2,7 @@
 #define COACCEL_CUDA_INSPECT_HPP
 
 #include <coaccel/core/result.hpp>
-#include <coaccel/device/system_info.hpp>
+#include <coaccel/core/system_info.hpp>
 
 namespace coaccel::cuda {
 
@@ -10,10 +10,10 @@ struct driver_api;
 struct cublas_api;
 struct nvrtc_api;
 
-/// Adds the GPUs and the libraries of this machine. Opens what is not open yet; makes no context.
+/// Adds this machine's GPUs and libraries. Opens libraries that are not open yet; creates no context.
 COACCEL_DECL void inspect(system_info& into);
 
-/// The same, with libraries that someone else has tried to open.
+/// As above, with libraries that the caller has tried to open.
 void inspect(system_info& into, const result<const driver_api*>& driver, const result<const cublas_api*>& cublas,
              const result<const nvrtc_api*>& nvrtc);
 

@@ -1,4 +1,4 @@
-#include "cuda/load/library_search.hpp"
+#include "cuda/loader/library_search.hpp"
 
 #include <coaccel/cuda/libraries.hpp>
 
@@ -16,14 +16,14 @@ struct choices {
 
 choices& all_choices()
 {
-    // Never destroyed: a library may be looked for until the very end of the program.
+    // Never destroyed: a library may be opened during static destruction.
     static choices& instance = *new choices;
     return instance;
 }
 
 } // namespace
 
-std::string_view name(vendor_library l) noexcept
+std::string_view to_string(vendor_library l) noexcept
 {
     switch (l) {
     case vendor_library::driver: return "libcuda";

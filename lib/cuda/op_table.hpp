@@ -10,16 +10,16 @@ namespace coaccel::cuda {
 class backend;
 class stream_state;
 
-/// How an op is run on the GPU. `finish` may be missing; it is called once the op has passed, also when `enqueue`
-/// failed or the reply is not wanted, and gives back what bound_op::state stands for.
+/// The functions that run an op on the GPU. `finish` is optional. It is called once the op has completed, also when
+/// `enqueue` failed or the reply is not wanted, and releases bound_op::state.
 struct op_entry {
     result<progress> (*enqueue)(backend&, stream_state&, bound_op&) = nullptr;
     error_code (*finish)(backend&, bound_op&) noexcept = nullptr;
-    /// Null where it differs from call to call.
+    /// Null if it differs from call to call.
     const op_info* info = nullptr;
 };
 
-/// Which functions run which op.
+/// Maps op ids to their functions.
 class op_table {
 public:
     static const op_table& instance();
@@ -32,8 +32,8 @@ public:
 
     void add(std::uint64_t id, op_entry e) { entries_.emplace(id, e); }
 
-    /// Run is `result<progress> run(backend&, stream_state&, bound_op&)`, Finish `error_code finish(backend&,
-    /// bound_op&) noexcept`.
+    /// Run: `result<progress> run(backend&, stream_state&, bound_op&)`. Finish: `error_code finish(backend&, bound_op&)
+    /// noexcept`.
     template <op Op, auto Run>
     void add()
     {

@@ -7,7 +7,7 @@
 namespace coaccel::detail {
 namespace {
 
-// How many waiting requests are looked at, so that a turn stays short.
+// How many waiting requests are examined, so that a turn stays short.
 constexpr int look_ahead = 16;
 
 } // namespace
@@ -55,7 +55,7 @@ void admission::note_waiting(request& r) noexcept
 request* admission::after(request& r) noexcept
 {
     if (!r.by_sequence.is_linked())
-        return static_cast<request*>(pending_list::after(r));
+        return static_cast<request*>(async_op_list::after(r));
     const auto next = std::next(again_.iterator_to(r));
     return next == again_.end() ? static_cast<request*>(queue_.front()) : &*next;
 }
@@ -88,7 +88,7 @@ request* admission::find_overtaking() noexcept
     return nullptr;
 }
 
-/// Whether it could start although others wait.
+/// Whether the request could start before all waiting requests.
 bool admission::may_overtake_all(const request& r) noexcept
 {
     if (queued_ == 0)
@@ -122,7 +122,7 @@ request* admission::next(order how) noexcept
     request* r = find_next(how);
     if (!r)
         return nullptr;
-    // It keeps its deadline: that ends the wait of its caller also when it has been started.
+    // It keeps its deadline, which ends the caller's wait even after the request has started.
     unlink(*r);
     started_.push_back(*r);
     count(*r);

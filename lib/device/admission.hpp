@@ -1,7 +1,7 @@
 #ifndef COACCEL_DEVICE_ADMISSION_HPP
 #define COACCEL_DEVICE_ADMISSION_HPP
 
-#include <coaccel/detail/request.hpp>
+#include <coaccel/core/detail/request.hpp>
 #include <coaccel/device/device_options.hpp>
 
 #include <boost/intrusive/list.hpp>
@@ -11,9 +11,10 @@
 
 namespace coaccel::detail {
 
-/// Which requests wait, which may go next, and which have run out of time. First come, first served, but for one case:
-/// while a transfer waits for others to be through, requests that move no host bytes go before it, if they share no
-/// buffer with any request they overtake. Has no clock and starts nothing itself.
+/// The admission queue: which requests wait, which may start next, and which have exceeded their deadline. First come,
+/// first served, with one exception: while a transfer waits for bytes in flight to complete, requests that move no host
+/// bytes may overtake it if they share no buffer with any request they overtake. The class has no clock and starts
+/// nothing itself.
 class COACCEL_DECL admission {
 public:
     using time_point = exec_options::clock::time_point;
@@ -21,34 +22,34 @@ public:
     explicit admission(const queue_limits& limits) noexcept : limits_(limits) {}
     ~admission();
 
-    /// Takes a request in, or says why not. `open`: the device could start something now.
+    /// Accepts a request, or returns why not. `open`: the device could start a request now.
     error_code offer(request& r, bool open, time_point now) noexcept;
 
-    /// Whether it would be errc::queue_full because of others that wait, which might be started first.
+    /// Whether `offer` would return errc::queue_full because of waiting requests, some of which could be started first.
     bool would_refuse(const request& r) const noexcept;
 
-    /// Takes a request that has ended back in, to be started again before all that came after it.
+    /// Queues a request again that has ended, before all requests that arrived after it.
     void put_back(request& r) noexcept;
 
-    /// The request that came first.
+    /// The waiting request that arrived first.
     request* front() noexcept { return again_.empty() ? static_cast<request*>(queue_.front()) : &*again_.begin(); }
 
-    /// Whether a request may go before others that wait.
+    /// Whether a request may overtake waiting requests.
     enum class order : std::uint8_t { strict, overtaking };
 
-    /// The next request that may start, counted as in flight from then on; nullptr when all must wait.
+    /// The next request that may start, counted as in flight from then on; nullptr if all must wait.
     request* next(order how = order::overtaking) noexcept;
     bool has_next(order how = order::overtaking) noexcept { return find_next(how) != nullptr; }
 
-    /// A request that `next` gave has ended.
+    /// A request returned by `next` has ended.
     void finished(request& r) noexcept;
 
-    /// A request whose deadline has passed, once: one that waits is taken out, one in flight stays. nullptr when there
-    /// is none.
+    /// A request whose deadline has passed, reported once. A waiting request is removed from the queue, an in-flight
+    /// request stays. nullptr if there is none.
     request* expired(time_point now) noexcept;
     time_point first_deadline() const noexcept;
 
-    /// Calls the function with every request in flight.
+    /// Calls the function with every in-flight request.
     template <class Function>
     void for_each_in_flight(Function function)
     {
@@ -56,11 +57,11 @@ public:
             function(r);
     }
 
-    /// Takes a waiting request out.
+    /// Removes a waiting request.
     void remove(request& r) noexcept;
     request* pop() noexcept;
 
-    /// Those in flight are about to be destroyed by others.
+    /// Drops the in-flight requests, which are about to be destroyed elsewhere.
     void forget_in_flight() noexcept;
 
     std::uint64_t queued() const noexcept { return queued_; }
@@ -91,7 +92,8 @@ private:
         boost::intrusive::list<request, boost::intrusive::member_hook<request, list_hook, &request::in_flight>,
                                boost::intrusive::constant_time_size<false>>;
 
-    /// One that is larger than the bound is not counted: others could not run beside it, however small they are.
+    /// A request larger than the limit is not counted in bytes_: otherwise no other request could run beside it,
+    /// however small.
     bool is_oversize(const request& r) const noexcept { return r.bytes > limits_.max_bytes_in_flight; }
     bool fits(const request& r) const noexcept;
     void count(const request& r) noexcept;
@@ -104,18 +106,18 @@ private:
     bool may_overtake_all(const request& r) noexcept;
 
     queue_limits limits_;
-    /// Requests that are put back end in any order, but all of them came before those that were never started.
+    /// Requests that were put back, ordered by arrival. They end in any order, but all arrived before those that were
+    /// never started.
     ordered_set again_;
-    pending_list queue_;
-    /// Of those that wait and those in flight.
+    async_op_list queue_;
+    /// Deadlines of waiting and in-flight requests.
     deadline_set deadlines_;
     started_list started_;
     std::uint64_t queued_ = 0;
     std::uint64_t in_flight_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t oversize_ = 0;
-    /// What find_overtaking found, as long as nothing has changed since: it is asked again and again while it is
-    /// polled.
+    /// The cached result of find_overtaking, valid until the queue changes: it is queried repeatedly during polling.
     std::optional<request*> overtaking_;
 };
 

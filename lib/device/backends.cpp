@@ -1,9 +1,9 @@
 #include "device/backends.hpp"
 
-#include "core/environment.hpp"
 #include "device/lifecycle.hpp"
 #include "plugin/plugins.hpp"
-#include "worker/worker_source.hpp"
+#include "posix/environment.hpp"
+#include "worker/parent/worker_context_factory.hpp"
 
 #ifdef COACCEL_HAS_HOST
 #include "host/factory.hpp"
@@ -38,7 +38,7 @@ context_source cuda_source([[maybe_unused]] const device_options& options)
 #endif
 }
 
-// Whether there is a GPU is known only once the driver has been asked, which takes too long for here.
+// Whether there is a GPU is known only after querying the driver, which takes too long here.
 context_source first_that_works(context_source first, context_source second)
 {
     if (!first.make || !second.make)
@@ -51,7 +51,7 @@ context_source first_that_works(context_source first, context_source second)
             true};
 }
 
-// What is relative is so to where the program is now, not where it will be when a context has to be replaced.
+// A relative path refers to the current directory now, not to the one at the time a context is replaced.
 std::string plugin_file(const std::string& named)
 {
     if (named.find('/') == std::string::npos)
@@ -86,9 +86,9 @@ result<context_source> find_backend(const device_options& options)
         found.make = with_plugin(std::move(found.make), plugin_file(options.plugin));
     if (found.make)
         return found;
-    return note_error(errc::backend_unavailable, options.kind == device_kind::cuda
-                                                     ? "this build of coaccel has no CUDA backend"
-                                                     : "this build of coaccel has no host backend");
+    return make_error_with_message(errc::backend_unavailable, options.kind == device_kind::cuda
+                                                                  ? "this build of coaccel has no CUDA backend"
+                                                                  : "this build of coaccel has no host backend");
 }
 
 result<context_source> find_source(const device_options& options, const boost::asio::any_io_executor& executor)

@@ -11,26 +11,26 @@
 
 namespace coaccel::detail {
 
-/// How the contexts of a device are made.
+/// How the contexts of a device are created.
 struct context_source {
     context_factory make;
-    /// Whether making and ending a context must stay off the executor.
+    /// Whether creating and destroying a context must stay off the executor.
     bool blocks = true;
-    /// Nobody waits any more for a context that is being made, so that making it may fail. From any thread. Empty where
-    /// making one is quick.
+    /// The context that is being created is no longer needed, so its creation may fail early. Called from any thread.
+    /// Empty if creation is fast.
     std::function<void()> give_up{};
-    /// Whether another context stands ready, or will soon. Empty where there is no such thing.
+    /// Whether another context is ready or will be soon. Empty if there are no standbys.
     std::function<bool()> has_standby{};
-    /// Lets go of what stands ready, blocking; a context can still be made later. Empty where nothing does.
+    /// Releases the standbys; blocks. A context can still be created later. Empty if there are no standbys.
     std::function<void()> rest{};
-    /// Each context is in a process of its own, so that the death of one says nothing of the next.
+    /// Each context has its own process, so the death of one says nothing about the next.
     bool isolated = false;
 };
 
-/// Contexts in this process. errc::backend_unavailable when this build cannot do it.
+/// Contexts in this process. errc::backend_unavailable if this build does not contain the backend.
 COACCEL_DECL result<context_source> find_backend(const device_options& options);
 
-/// As the options say: in this process, or in workers that wake the executor.
+/// Contexts as the options specify: in this process, or in workers that wake the executor.
 result<context_source> find_source(const device_options& options, const boost::asio::any_io_executor& executor);
 
 } // namespace coaccel::detail

@@ -1,6 +1,6 @@
 #include "device/blocking_pool.hpp"
 
-#include "worker/fork_guard.hpp"
+#include "posix/fork_detector.hpp"
 
 #include <memory>
 #include <utility>
@@ -20,21 +20,22 @@ constexpr std::size_t most_compilers = 2;
 
 blocking_pool::blocking_pool(asio::execution_context& owner) : service(owner)
 {
-    worker::watch_forks();
-    forks_ = worker::fork_count();
+    watch_forks();
+    forks_ = fork_count();
 }
 
 blocking_pool::~blocking_pool() = default;
 
-void blocking_pool::run(kind what, std::function<void()> job, std::function<void()> hurry)
+bool blocking_pool::run(kind what, std::function<void()> job, std::function<void()> hurry)
 {
     forget_parents_threads();
     const std::scoped_lock lock(mutex_);
+    // The execution context destroys the waiting operations.
     if (closed_)
-        return;
+        return true;
     auto& threads = threads_[static_cast<std::size_t>(what)];
     if (!threads)
-        threads = std::make_unique<growing_pool>(what == kind::contexts ? most_contexts : most_compilers);
+        threads = std::make_unique<thread_pool>(what == kind::contexts ? most_contexts : most_compilers);
     if (what == kind::compiling)
         return threads->run([this, job = std::move(job)] {
             if (!closed_)
@@ -43,16 +44,14 @@ void blocking_pool::run(kind what, std::function<void()> job, std::function<void
     if (!hurry)
         return threads->run(std::move(job));
     const auto mine = hurries_.insert(hurries_.end(), std::move(hurry));
-    try {
-        threads->run([this, mine, job = std::move(job)] {
-            job();
-            const std::scoped_lock done(mutex_);
-            hurries_.erase(mine);
-        });
-    } catch (...) {
+    const bool started = threads->run([this, mine, job = std::move(job)] {
+        job();
+        const std::scoped_lock done(mutex_);
         hurries_.erase(mine);
-        throw;
-    }
+    });
+    if (!started)
+        hurries_.erase(mine);
+    return started;
 }
 
 void blocking_pool::shutdown()
@@ -66,7 +65,7 @@ void blocking_pool::shutdown()
     }
     for (auto& threads : threads_)
         if (threads)
-            threads->join();
+            threads->finish();
 }
 
 void blocking_pool::notify_fork(asio::execution_context::fork_event event)
@@ -75,14 +74,14 @@ void blocking_pool::notify_fork(asio::execution_context::fork_event event)
         forget_parents_threads();
 }
 
-/// In a forked child there are none of the threads: waking them does nothing, and joining them waits for ever. Not
-/// only in notify_fork, which a program may not have called.
+/// In a forked child these threads do not exist: waking them does nothing, and joining them blocks forever. Also called
+/// outside notify_fork, because a program may not have called execution_context::notify_fork.
 void blocking_pool::forget_parents_threads() noexcept
 {
-    const auto forks = worker::fork_count();
+    const auto forks = fork_count();
     if (forks_.exchange(forks) == forks)
         return;
-    // One of them may have held it when the process was forked.
+    // One of the threads may have held the mutex at the fork.
     std::construct_at(&mutex_);
     for (auto& threads : threads_)
         (void)threads.release();

@@ -1,7 +1,7 @@
 #ifndef COACCEL_DEVICE_BLOCKING_POOL_HPP
 #define COACCEL_DEVICE_BLOCKING_POOL_HPP
 
-#include "device/growing_pool.hpp"
+#include "posix/thread_pool.hpp"
 
 #include <boost/asio/execution_context.hpp>
 
@@ -15,27 +15,28 @@
 
 namespace coaccel::detail {
 
-/// The threads for what may not run on the caller's executor. One pool for all devices of an execution context, started
-/// on first use.
+/// The threads for blocking operations, which must not run on the caller's executor. One pool for all devices of an
+/// execution context, started on first use.
 class COACCEL_DECL blocking_pool : public boost::asio::execution_context::service {
 public:
     using key_type = blocking_pool;
     static boost::asio::execution_context::id id;
 
-    /// Each has threads of its own: a device whose context was lost does not wait for somebody's compiler. Nor for
-    /// another device: one may take as long as it takes a worker to start, or to end.
+    /// Each kind has its own threads: a device whose context was lost does not wait for a compilation. Nor does it wait
+    /// for another device, whose operation may last as long as a worker takes to start or to end.
     enum class kind : std::uint8_t {
-        /// Making and ending contexts.
+        /// Creating and destroying contexts.
         contexts,
-        /// Compiling. What has not begun when the execution context goes is dropped.
+        /// Compiling. Jobs that have not begun when the execution context is destroyed are dropped.
         compiling,
     };
 
     explicit blocking_pool(boost::asio::execution_context& owner);
     ~blocking_pool() override;
 
-    /// `hurry` is called, while the job waits or runs, when the execution context goes and everything has to end.
-    void run(kind what, std::function<void()> job, std::function<void()> hurry = {});
+    /// `hurry` is called if the execution context is destroyed while the job waits or runs; it makes the job end soon.
+    /// False: no thread could be started, or memory is short; the job is not run.
+    bool run(kind what, std::function<void()> job, std::function<void()> hurry = {});
 
 private:
     void forget_parents_threads() noexcept;
@@ -44,9 +45,9 @@ private:
 
     std::mutex mutex_;
     std::list<std::function<void()>> hurries_;
-    std::array<std::unique_ptr<growing_pool>, 2> threads_;
+    std::array<std::unique_ptr<thread_pool>, 2> threads_;
     std::atomic<bool> closed_{false};
-    /// In which process the threads are.
+    /// The fork count of the process that has the threads.
     std::atomic<std::uint32_t> forks_;
 };
 

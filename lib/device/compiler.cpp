@@ -10,14 +10,14 @@ namespace coaccel::detail {
 
 result<jit::kernel> compile(const std::string& source, const jit::compile_options& how, const hardware_info& hardware)
 {
-    // On the CPU a host function is all it takes, and quicker to be had than code for no GPU in particular.
+    // On the CPU the host function is sufficient, and is available faster than code for an unspecified GPU.
     if (hardware.compute_capability == 0 && how.host() && how.architecture() == 0)
         return jit::make_host_kernel(how, "this device runs the host function");
 #ifdef COACCEL_HAS_CUDA
     return cuda::compile_for(hardware, source, how);
 #else
     (void)source;
-    return note_error(errc::backend_unavailable, "this build of coaccel cannot compile kernels");
+    return make_error_with_message(errc::backend_unavailable, "this build of coaccel cannot compile kernels");
 #endif
 }
 

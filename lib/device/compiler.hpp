@@ -8,7 +8,7 @@
 
 namespace coaccel::detail {
 
-/// Compiles a kernel for this hardware. Takes its time.
+/// Compiles a kernel for this hardware. Blocks for the whole compilation.
 result<jit::kernel> compile(const std::string& source, const jit::compile_options& how, const hardware_info& hardware);
 
 } // namespace coaccel::detail

@@ -1,7 +1,7 @@
 #ifndef COACCEL_DEVICE_COMPLETION_QUEUE_HPP
 #define COACCEL_DEVICE_COMPLETION_QUEUE_HPP
 
-#include <coaccel/detail/pending.hpp>
+#include <coaccel/core/detail/async_op.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -9,12 +9,12 @@
 
 namespace coaccel::detail {
 
-/// Completions whose handlers any thread of one executor may call, in the order in which they were added. One
-/// thread at a time adds, any thread calls.
+/// Completions whose handlers any thread of one executor may call, in the order in which they were added. One thread at
+/// a time adds, any thread calls.
 ///
-/// A handler may block, throw, or run the executor itself: while it is called, those behind it must be within reach of
-/// the executor's other threads, and of the handler. So a runner is in the executor's queue whenever there are any. A
-/// post for each of them would do the same, but costs more than most handlers do.
+/// A handler may block, throw, or run the executor itself. While it runs, the executor's other threads and the handler
+/// itself must be able to reach the remaining completions. Therefore a runner is in the executor's queue whenever
+/// completions are left. Posting each of them would achieve the same, but costs more than most handlers.
 class completion_queue {
 public:
     completion_queue() = default;
@@ -23,23 +23,24 @@ public:
 
     ~completion_queue()
     {
-        pending_list left;
+        async_op_list left;
         take_all(left);
     }
 
-    /// The handlers that a thread of the executor calls after it has added completions.
+    /// The completions that a thread of the executor must run after adding.
     struct share {
-        /// Null: earlier completions are still in the queue.
-        pending* first = nullptr;
-        /// There may be more.
+        /// Null: earlier completions are still waiting.
+        async_op_base* first = nullptr;
+        /// There may be more to call.
         bool more = false;
     };
 
-    /// Adds where no handler may be called. `post_runner` posts a runner: a function that calls `run_posted`.
+    /// Adds in a place where handlers must not be called. `post_runner` posts a runner: a function that calls
+    /// `run_posted`.
     template <class PostRunner>
-    void add(pending_list& more, PostRunner post_runner)
+    void add(async_op_list& more, PostRunner post_runner)
     {
-        // The usual case is a single completion, which needs no lock.
+        // Usually there is only one, which needs no lock.
         if (more.has_one() && idle() && !posted_.load(std::memory_order_acquire)) {
             posted_.store(true, std::memory_order_relaxed);
             single_.store(more.pop_front(), std::memory_order_release);
@@ -49,9 +50,9 @@ public:
         }
     }
 
-    /// Adds on a thread of the executor, which then calls `run` with what this returns.
+    /// Adds on a thread of the executor, which must then call `run` with the returned value.
     template <class PostRunner>
-    [[nodiscard]] share add_and_take(pending_list& more, PostRunner post_runner)
+    [[nodiscard]] share add_and_take(async_op_list& more, PostRunner post_runner)
     {
         share mine;
         if (idle())
@@ -76,15 +77,15 @@ public:
     template <class PostRunner>
     void run_posted(PostRunner post_runner)
     {
-        // A thread that adds after this posts another runner; what was added before is seen below.
+        // A thread that adds later posts another runner; completions added earlier are seen below.
         posted_.store(false, std::memory_order_seq_cst);
         calls here;
         call_those_left(here, post_runner);
     }
 
-    void take_all(pending_list& out) noexcept
+    void take_all(async_op_list& out) noexcept
     {
-        if (pending* p = single_.exchange(nullptr, std::memory_order_acquire))
+        if (async_op_base* p = single_.exchange(nullptr, std::memory_order_acquire))
             out.push_back(*p);
         const std::scoped_lock lock(mutex_);
         out.append(list_);
@@ -92,8 +93,9 @@ public:
     }
 
 private:
-    /// Calls a limited number of handlers, so that other functions in the executor's queue run in between. The limit is
-    /// one if a handler runs the executor itself: that handler continues as soon as the call it waits for was made.
+    /// Calls a limited number of handlers, so that other work on the executor can run in between. In a handler that
+    /// runs the executor the limit is one, because that handler continues when the completion it waits for has been
+    /// called.
     class calls {
     public:
         calls() noexcept : left_(nesting++ == 0 ? most_at_once : 1) {}
@@ -103,7 +105,7 @@ private:
 
         bool may_go_on() const noexcept { return left_ > 0; }
 
-        void call(pending& p)
+        void call(async_op_base& p)
         {
             --left_;
             p.resume();
@@ -117,20 +119,20 @@ private:
     };
 
     struct step {
-        /// Null: all have been called, or are being called by others.
-        pending* next = nullptr;
-        /// There is none behind it. Those that are added later are called by others.
+        /// Null: all have been called, or other threads are calling them.
+        async_op_base* next = nullptr;
+        /// No completion follows. Those added later are called by other threads.
         bool last = true;
     };
 
-    /// Nothing waits to be called. Only for the thread that adds.
+    /// No completion waits. Called only by the thread that adds.
     bool idle() const noexcept
     {
         return !listed_.load(std::memory_order_acquire) && !single_.load(std::memory_order_acquire);
     }
 
     template <class PostRunner>
-    void add_to_list(pending_list& more, PostRunner& post_runner)
+    void add_to_list(async_op_list& more, PostRunner& post_runner)
     {
         bool post = false;
         {
@@ -154,13 +156,13 @@ private:
         bool post = false;
         {
             const std::scoped_lock lock(mutex_);
-            // One that was added before those of the list may have been missed above.
+            // A single completion added before those in the list may have been missed above.
             if (!s.next)
                 s.next = single_.exchange(nullptr, std::memory_order_acquire);
             if (!s.next)
                 s.next = list_.pop_front();
             s.last = list_.empty();
-            // Release: a thread that adds and sees the list empty also sees whether a runner is posted.
+            // Release: a thread that adds and sees the empty list also sees whether a runner is posted.
             listed_.store(!s.last, std::memory_order_release);
             post = !s.last && !posted_.exchange(true, std::memory_order_seq_cst);
         }
@@ -183,12 +185,12 @@ private:
 
     /// A runner is in the executor's queue.
     std::atomic<bool> posted_{false};
-    /// Comes before those of the list.
-    std::atomic<pending*> single_{nullptr};
-    /// There are some in the list.
+    /// Precedes the completions in the list.
+    std::atomic<async_op_base*> single_{nullptr};
+    /// The list is not empty.
     std::atomic<bool> listed_{false};
     std::mutex mutex_;
-    pending_list list_;
+    async_op_list list_;
 };
 
 } // namespace coaccel::detail

@@ -1,6 +1,6 @@
-#include "device/core_nodes.hpp"
+#include "device/device_core_nodes.hpp"
 
-#include <coaccel/detail/op_error.hpp>
+#include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/device/device.hpp>
 
 #include <boost/asio/system_executor.hpp>

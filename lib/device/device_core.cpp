@@ -1,9 +1,9 @@
 #include "device/device_core.hpp"
 
-#include "device/core_nodes.hpp"
-#include "worker/fork_guard.hpp"
+#include "device/device_core_nodes.hpp"
+#include "posix/fork_detector.hpp"
 
-#include <coaccel/detail/post_with.hpp>
+#include <coaccel/core/detail/post_with.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -19,8 +19,8 @@ std::uint32_t next_device_id() noexcept
 
 std::uint32_t forks_until_now() noexcept
 {
-    worker::watch_forks();
-    return worker::fork_count();
+    watch_forks();
+    return fork_count();
 }
 
 } // namespace
@@ -30,7 +30,7 @@ thread_local const device_core* device_core::last_here_ = nullptr;
 core_ptr device_core::make(asio::any_io_executor ex, const device_options& options)
 {
     auto core = std::make_shared<device_core>(std::move(ex), options);
-    core->self_ = std::make_unique<keeper>(core);
+    core->self_ = std::make_unique<self_reference>(core);
     core->enlist(core->executor());
     return core;
 }
@@ -54,7 +54,7 @@ device_core::~device_core()
     withdraw();
     cancellable_.clear();
     admission_.forget_in_flight();
-    pending_list orphans;
+    async_op_list orphans;
     empty_inbox(orphans);
 }
 
@@ -68,8 +68,8 @@ void device_core::submit(request& r)
 {
     if (gone_.load(std::memory_order_acquire))
         return r.destroy();
-    // An idle device need not be asked to come round: on its own executor a turn is as good in the caller's. Not when
-    // it would call a function of the caller's, who may be holding a lock.
+    // An idle device needs no posted turn: on its own executor, the turn can run in the caller's thread. Not if the
+    // turn would call a user function, because the caller may hold a lock.
     const auto is_users = [](const bound_op& o) { return o.info->lib == library::user; };
     const bool here = r.call == request_kind::exec && source_.blocks && !busy_.load(std::memory_order_relaxed) &&
                       std::ranges::none_of(r.ops, is_users) && runs_here(executor());
@@ -78,7 +78,7 @@ void device_core::submit(request& r)
     if (!here)
         return schedule();
     last_here_ = this;
-    // Completions found here are posted, so the turn does not wait for them.
+    // Handlers found here can only be posted, so do not poll for completions.
     (void)turn(turn_caller::initiator, {});
 }
 
@@ -126,15 +126,15 @@ void device_core::post_runner()
     post_with(executor(), runner_room_, runner_function{shared_from_this()});
 }
 
-/// `patience`: how long it may look for what is about to end. Returns the handlers that the executor's thread calls
-/// then; for an initiator there are none.
+/// `patience`: how long to poll for completions that are expected soon. Returns the handlers that the executor's thread
+/// must call; none for an initiator.
 completion_queue::share device_core::turn(turn_caller caller, clock::duration patience)
 {
     inbox_node* node = inbox_.take();
-    // After that: a timer that went off has left a node there, and is not set again for a time that has come.
+    // Read after the inbox: an expired timer has left a node there, and is not set again for a time in the past.
     now_ = clock::now();
     while (node) {
-        // The node may be gone once it has been handled.
+        // `handle` may destroy the node.
         inbox_node* next = node->next;
         handle(*node);
         node = next;
@@ -143,7 +143,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         lose_as_orphan();
     if (now_ >= retry_at_) {
         retry_at_ = clock::time_point::max();
-        // One that is to stop and has nothing to do does not try again, however soon that is due.
+        // A stopping device without work does not try again, even if a restart is due.
         follow(life_.advance_stop(has_work()));
         follow(life_.due());
     }
@@ -158,7 +158,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         launch();
         release_due();
         now_ = clock::now();
-        // Who has been answered already, such as with an error, does not wait for others to be.
+        // If requests have already completed, such as with an error, do not delay their handlers by polling.
         next = context_->turn(now_, done_.empty() ? patience : clock::duration::zero());
         if (lost_)
             on_lost(*std::exchange(lost_, std::nullopt));
@@ -169,8 +169,8 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     }
     if (!context_)
         releases_.clear();
-    // Last, so that what came before is seen to have been done.
-    while (pending* p = asking_.pop_front()) {
+    // Last, so that the statistics include everything done earlier in the turn.
+    while (async_op_base* p = asking_.pop_front()) {
         auto& call = static_cast<stats_call&>(*p);
         fill(call.stats);
         complete(call, {});
@@ -178,13 +178,13 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     follow(life_.advance_replace(admission_.in_flight() > 0 || may_start()));
     follow(life_.advance_stop(has_work()));
     publish();
-    // The turn that comes at once looks at all of these itself.
+    // An immediate next turn checks all of these times itself.
     const bool again =
         next.when == next_turn::kind::again || !set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
-    // Before the next turn can begin on another thread, so that handlers are called in the order of the ends.
-    pending_list for_us;
-    pending_list for_others;
-    while (pending* p = done_.pop_front())
+    // Before the next turn can begin on another thread, so that handlers are called in the order of completion.
+    async_op_list for_us;
+    async_op_list for_others;
+    while (async_op_base* p = done_.pop_front())
         (p->resumes_on(context_of_executor_) ? for_us : for_others).push_back(*p);
     const auto post = [this] { post_runner(); };
     completion_queue::share mine;
@@ -225,7 +225,7 @@ void device_core::handle(inbox_node& node)
     case inbox_node::kind::gone: {
         const std::unique_ptr<gone_node> n(static_cast<gone_node*>(&node));
         context_work_.reset();
-        while (pending* p = n->dropped.pop_front())
+        while (async_op_base* p = n->dropped.pop_front())
             finished(static_cast<request&>(*p), errc::device_stopped);
         follow(life_.gone(has_work()));
         break;
@@ -242,15 +242,15 @@ void device_core::keep(release_node& n)
     releases_.push_back(std::move(n.self));
 }
 
-/// False: it is to be called again in the next turn.
+/// False: another turn must follow, which calls it again.
 bool device_core::set_timer(clock::time_point when)
 {
     constexpr auto never = clock::time_point::max();
     if (when == timer_at_)
         return true;
-    // Setting a timer is a system call. One that goes off too early costs a turn and is left alone; but not when there
-    // is nothing to wait for, because it keeps the executor at work. It is cancelled a turn later: a caller that starts
-    // the next op when the last one ends has done so by then.
+    // Setting a timer is a system call. A timer that expires too early only costs a turn, so it is left alone. If there
+    // is nothing to wait for, it must be cancelled, because it keeps the executor running. That happens one turn later:
+    // a caller that starts its next op when the last one completes has done so by then.
     if (when != never) {
         idle_ = false;
         if (now_ < timer_at_ && timer_at_ != never && when > timer_at_)
@@ -281,7 +281,7 @@ void device_core::publish()
     state_.publish(current);
 }
 
-void device_core::empty_inbox(pending_list& orphans) noexcept
+void device_core::empty_inbox(async_op_list& orphans) noexcept
 {
     for (inbox_node* node = inbox_.take(); node;) {
         inbox_node* next = node->next;
@@ -303,7 +303,7 @@ void device_core::empty_inbox(pending_list& orphans) noexcept
     }
 }
 
-void device_core::shutdown(pending_list& out) noexcept
+void device_core::shutdown(async_op_list& out) noexcept
 {
     gone_.store(true, std::memory_order_release);
     timer_.reset();
@@ -318,16 +318,16 @@ void device_core::shutdown(pending_list& out) noexcept
     admission_.forget_in_flight();
     while (request* r = admission_.pop())
         out.push_back(*r);
-    for (pending_list* list : {&starting_, &stopping_, &replacing_, &reviving_, &asking_, &done_})
+    for (async_op_list* list : {&starting_, &stopping_, &replacing_, &reviving_, &asking_, &done_})
         out.append(*list);
     completions_.take_all(out);
     take_side_calls(out);
     empty_inbox(out);
     executor_.let_go(out);
-    // Not here, under the lock of the execution context's list, but where `out` is destroyed.
+    // Not destroyed here, under the lock of the execution context's list, but together with `out`.
     if (auto self = weak_from_this().lock()) {
         self_.reset();
-        out.push_back(*new keeper(std::move(self)));
+        out.push_back(*new self_reference(std::move(self)));
     }
 }
 

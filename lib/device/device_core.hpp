@@ -11,12 +11,12 @@
 #include "device/op_statistics.hpp"
 
 #include <coaccel/actor/watch.hpp>
+#include <coaccel/core/detail/post_with.hpp>
+#include <coaccel/core/detail/shutdown_hook.hpp>
 #include <coaccel/core/log.hpp>
-#include <coaccel/detail/control_requests.hpp>
-#include <coaccel/detail/device_access.hpp>
-#include <coaccel/detail/post_with.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
-#include <coaccel/detail/side_requests.hpp>
+#include <coaccel/device/detail/control_requests.hpp>
+#include <coaccel/device/detail/device_access.hpp>
+#include <coaccel/device/detail/pinned_compile_requests.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -35,9 +35,9 @@ namespace coaccel::detail {
 
 /// The actor behind every copy of a `device`.
 ///
-/// Everything it knows is touched only in its turns, which run one after another on the caller's
-/// executor: a turn takes what has arrived, lets the state machines decide, starts what may start, asks
-/// the context what has ended, and then calls the handlers. Other threads of the executor may call them too.
+/// All its state is accessed only in its turns, which run one after another on the caller's executor. A turn empties
+/// the inbox, advances the state machines, starts requests, polls the context for completions, and then calls the
+/// handlers. Other threads of the executor may call handlers too.
 class device_core final : public context_events,
                           public shutdown_hook,
                           public std::enable_shared_from_this<device_core> {
@@ -49,7 +49,7 @@ public:
 
     const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
 
-    // From any thread.
+    // Called from any thread.
     void push(inbox_node& node);
     void submit(request& r);
     void cancel(std::uint64_t cancel_id, asio::cancellation_type type);
@@ -67,26 +67,26 @@ public:
     bool has_more() noexcept override { return !inbox_.empty() || can_launch(); }
 
     // shutdown_hook
-    void shutdown(pending_list& out) noexcept override;
+    void shutdown(async_op_list& out) noexcept override;
     void on_fork() noexcept override { wake(); }
 
 private:
     struct turn_function;
     struct runner_function;
-    struct keeper;
+    struct self_reference;
     struct cancel_node;
     struct created_node;
     struct compiled_node;
     struct gone_node;
     struct release_node;
 
-    /// What called the turn: only the executor may call handlers.
+    /// The caller of the turn. Only a turn called by the executor may call handlers.
     enum class turn_caller : std::uint8_t { executor, initiator };
 
     [[nodiscard]] completion_queue::share turn(turn_caller caller, clock::duration patience);
     void schedule();
     void post_runner();
-    void empty_inbox(pending_list& orphans) noexcept;
+    void empty_inbox(async_op_list& orphans) noexcept;
     void handle(inbox_node& node);
     void on_request(request& r);
     void on_exec(request& r);
@@ -101,12 +101,12 @@ private:
     void on_lost(error_code why);
 
     void follow(lifecycle::step step);
-    /// The same, and tells the log.
+    /// Like `follow`, and writes to the log.
     void follow_failure(const error_code& why, lifecycle::step step);
     void log_line(log_level level, const std::string& text) const;
     void create_context();
     void close_context();
-    void bury(std::unique_ptr<context> dead);
+    void dispose(std::unique_ptr<context> dead);
     void stop(bool abandon);
     void end_replacements(error_code ec, std::uint64_t up_to);
     void end_revivals(error_code ec);
@@ -127,7 +127,7 @@ private:
     void expire();
     bool may_start() noexcept;
     bool can_launch() noexcept { return context_->accepting() && may_start() && admission_.has_next(order()); }
-    /// Until a replacement is there, a request for it must not go before those for the old context.
+    /// Until the replacement exists, a request for it must not overtake requests for the old context.
     admission::order order() const noexcept
     {
         return life_.open() ? admission::order::overtaking : admission::order::strict;
@@ -136,7 +136,7 @@ private:
     void serve_pinned();
     void begin_compiles();
     void end_side_calls(error_code ec);
-    void take_side_calls(pending_list& out) noexcept;
+    void take_side_calls(async_op_list& out) noexcept;
     bool may_run_again(const request& r, const error_code& ec) const noexcept;
     void give_up(request& r, ending why) noexcept;
     void count(const request& r, const error_code& ec) noexcept;
@@ -155,57 +155,57 @@ private:
                               boost::intrusive::key_of_value<by_id>, boost::intrusive::constant_time_size<false>>;
 
     held_executor executor_;
-    /// Only to be compared.
+    /// Used only for comparison.
     const asio::execution_context* const context_of_executor_;
     const device_options options_;
     const std::uint32_t device_id_;
-    /// In which process it was made.
+    /// The fork count at construction, which identifies the process.
     const std::uint32_t forks_;
     error_code unusable_;
     context_source source_;
 
-    inbox inbox_;
+    mpsc_inbox inbox_;
     inbox_node wake_node_{inbox_node::kind::wake};
     inbox_node handle_node_{inbox_node::kind::handle_dropped};
     std::atomic<bool> wake_queued_{false};
     std::atomic<bool> gone_{false};
-    /// For the one turn that is scheduled at a time.
+    /// Memory for posting a turn; at most one is posted at a time.
     post_room turn_room_;
 
     lifecycle life_;
     admission admission_;
     id_set cancellable_;
-    pending_list starting_;
-    pending_list stopping_;
-    pending_list replacing_;
-    pending_list reviving_;
-    pending_list asking_;
-    pending_list pinning_;
+    async_op_list starting_;
+    async_op_list stopping_;
+    async_op_list replacing_;
+    async_op_list reviving_;
+    async_op_list asking_;
+    async_op_list pinning_;
     std::vector<compile_call*> compiling_;
-    /// What has ended in this turn.
-    pending_list done_;
+    /// Requests completed in this turn.
+    async_op_list done_;
     completion_queue completions_;
-    /// For the one runner of the completions that is posted at a time.
+    /// Memory for posting a runner of the completions; at most one is posted at a time.
     post_room runner_room_;
     std::unique_ptr<context> context_;
     std::optional<error_code> lost_;
     clock::time_point now_{};
     clock::time_point retry_at_ = clock::time_point::max();
     std::optional<asio::steady_timer> timer_;
-    /// While the device stops: what it still has to do may have no handler any more that keeps the executor at work.
+    /// Set while the device stops: the remaining work may have no handler that keeps the executor running.
     std::optional<asio::executor_work_guard<asio::any_io_executor>> stopping_work_;
-    /// While a context is made or closed on another thread. Not kept by that thread, which a forked child does not
-    /// have.
+    /// Set while a context is created or closed on another thread. Not owned by that thread, because it does not exist
+    /// in a forked child.
     std::optional<asio::executor_work_guard<asio::any_io_executor>> context_work_;
-    /// It was found to be in a forked child.
+    /// The device has detected that it runs in a forked child.
     bool orphan_ = false;
     clock::time_point timer_at_ = clock::time_point::max();
-    /// There was nothing to wait for in the last turn, but the timer was set.
+    /// In the last turn there was nothing to wait for, but the timer was still set.
     bool idle_ = false;
     std::uint64_t arrivals_ = 0;
-    /// The request that asked for the replacement under way.
+    /// The sequence number of the request for the current replacement.
     std::uint64_t replace_at_ = 0;
-    /// The last request that came before the making of the latest context began.
+    /// The sequence number of the last request before the creation of the latest context began.
     std::uint64_t created_after_ = 0;
     boost::circular_buffer<std::shared_ptr<release_node>> releases_{16};
     std::minstd_rand random_;
@@ -218,11 +218,11 @@ private:
     watch_source<generation> generation_;
     std::atomic<bool> busy_{false};
 
-    /// Whose turn was the last on this thread; only to be compared.
+    /// The device whose turn ran last on this thread; used only for comparison.
     static thread_local const device_core* last_here_;
 
-    // Keeps the device alive until it has stopped or its execution context goes away.
-    std::unique_ptr<keeper> self_;
+    // Keeps the device alive until it has stopped or its execution context is destroyed.
+    std::unique_ptr<self_reference> self_;
 };
 
 } // namespace coaccel::detail

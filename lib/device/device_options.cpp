@@ -13,24 +13,27 @@ constexpr int most_standbys = 4;
 error_code device_options::check() const noexcept
 {
     const auto ec = detail::check_options({
-        {kind <= device_kind::cuda, "kind is none of its values"},
-        {ordinal >= 0, "ordinal is negative"},
-        {queue.max_in_flight > 0, "queue.max_in_flight is to be above zero"},
-        {queue.max_queued > 0, "queue.max_queued is to be above zero"},
-        {queue.max_bytes_in_flight > 0, "queue.max_bytes_in_flight is to be above zero"},
-        {isolation <= coaccel::isolation::worker, "isolation is none of its values"},
-        {standby >= 0 && standby <= most_standbys, "standby is to be from 0 to 4"},
-        {!plugin || *plugin, "plugin is to be the name of a file, or null"},
+        {kind <= device_kind::cuda, "kind", kind, detail::an_enumerator},
+        {ordinal >= 0, "ordinal", ordinal, detail::not_negative},
+        {queue.max_in_flight > 0, "queue.max_in_flight", queue.max_in_flight, detail::above_zero},
+        {queue.max_queued > 0, "queue.max_queued", queue.max_queued, detail::above_zero},
+        {queue.max_bytes_in_flight > 0, "queue.max_bytes_in_flight", queue.max_bytes_in_flight, detail::above_zero},
+        {isolation <= coaccel::isolation::worker, "isolation", isolation, detail::an_enumerator},
+        {standby >= 0 && standby <= most_standbys, "standby", standby, "it must be from 0 to 4"},
+        {standby == 0 || isolation == coaccel::isolation::worker, "standby", standby,
+         "it must be 0 unless isolation is worker"},
     });
     if (ec)
         return ec;
+    if (plugin && !*plugin)
+        return detail::option_error("plugin is an empty text; it must be the name of a file, or null");
     for (const auto& part : {context.check(), restart.validate(), cuda.check(), worker.check()})
         if (part)
             return part;
     return host.check();
 }
 
-std::string_view name(device_state s) noexcept
+std::string_view to_string(device_state s) noexcept
 {
     switch (s) {
     case device_state::starting: return "starting";

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace coaccel {
 namespace {
@@ -16,23 +18,23 @@ using std::string_view;
 
 enum class form : std::uint8_t { whole, count, bytes, time, fraction, choice, lanes };
 
-/// One field of device_options that has a text.
+/// One field of device_options that has a text form.
 struct text_field {
     string_view key;
     form how;
     void* (*at)(device_options&) noexcept;
-    /// Of a choice, in the order of its enumerators.
+    /// For a choice: the names in the order of its enumerators.
     std::span<const string_view> names{};
 };
 
 constexpr string_view kinds[] = {"best", "host", "cuda"};
 constexpr string_view isolations[] = {"in_process", "worker"};
 constexpr string_view completions[] = {"adaptive", "host_fn", "polled", "sync"};
-constexpr string_view host_modes[] = {"pool", "in_turn"};
+constexpr string_view host_modes[] = {"pool", "inline"};
 constexpr string_view blas_modes[] = {"deterministic", "fast"};
 constexpr string_view switches[] = {"off", "on"};
 
-// A choice is read and written as the byte that its enumeration is.
+// A choice is read and written as the underlying byte of its enumeration.
 static_assert(sizeof(completion) == 1 && sizeof(host_mode) == 1 && sizeof(blas_mode) == 1 && sizeof(bool) == 1);
 static_assert(std::is_same_v<restart_policy::duration, std::chrono::nanoseconds>);
 
@@ -74,12 +76,17 @@ constexpr text_field fields[] = {
 
 #undef COACCEL_AT
 
+// Fields without a text form: pointers, functions, injected faults, and the strategy, which a device does not use.
+constexpr string_view fields_without_text[] = {
+    "plugin", "restart.strategy", "restart.decider", "host.faults", "host.injector", "worker.program", "worker.log",
+};
+
 struct unit {
     string_view name;
     std::uint64_t size;
 };
 
-// From the largest to the smallest, so that the first that divides a number is the one to write it with.
+// From the largest to the smallest, so that a number is written with the first unit that divides it.
 constexpr unit time_units[] = {
     {"min", 60'000'000'000}, {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}, {"ns", 1},
 };
@@ -106,7 +113,7 @@ std::optional<std::uint64_t> with_unit(string_view text, std::span<const unit> u
 std::string with_unit(std::uint64_t value, std::span<const unit> units)
 {
     const auto fits = std::ranges::find_if(units, [value](const unit& u) { return value % u.size == 0; });
-    // Zero is divided by all of them.
+    // Every unit divides zero.
     const unit& u = value == 0 ? units.back() : *fits;
     return std::to_string(value / u.size) + std::string(u.name);
 }
@@ -212,6 +219,67 @@ std::string expected(const text_field& f)
     return all;
 }
 
+/// The number of characters to insert, remove or exchange in `a` to get `b`.
+std::size_t edit_distance(string_view a, string_view b)
+{
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j)
+        row[j] = j;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t exchanged = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({exchanged, diagonal + 1, row[j] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+/// "; did you mean NAME?" for the name that `text` resembles, or that ends with it after a dot; otherwise empty.
+std::string suggestion(string_view text, std::span<const string_view> names)
+{
+    string_view best;
+    std::size_t least = text.size() / 3 + 1;
+    for (const string_view name : names) {
+        const bool is_last_part = !text.empty() && name.ends_with("." + std::string(text));
+        const std::size_t distance = is_last_part ? 0 : edit_distance(text, name);
+        if (distance < least) {
+            least = distance;
+            best = name;
+        }
+    }
+    return best.empty() ? std::string() : "; did you mean " + std::string(best) + "?";
+}
+
+std::string unknown_field(string_view key)
+{
+    const std::string name(key);
+    if (key == "kind" || key == "ordinal")
+        return name + " is set by a word: best, host, cuda or, with an ordinal, cuda:1";
+    if (key == "isolation")
+        return "isolation is set by a word: in_process or worker";
+    const auto is_named = [key](string_view field) {
+        return key == field || (key.starts_with(field) && key[field.size()] == '.');
+    };
+    if (std::ranges::any_of(fields_without_text, is_named))
+        return name + " cannot be set by text";
+    std::vector<string_view> names;
+    for (const text_field& f : fields)
+        names.push_back(f.key);
+    return "unknown field " + name + suggestion(key, names);
+}
+
+std::string unknown_word(string_view word)
+{
+    static constexpr string_view words[] = {"best", "host", "cuda", "worker", "in_process"};
+    const auto meant = suggestion(word, words);
+    return "unknown word" + (meant.empty()
+                                 ? "; known are best, host, cuda, cuda:n, worker, in_process and fields as in "
+                                   "standby=1"
+                                 : meant);
+}
+
 class parser {
 public:
     parser(string_view text, const device_options& base) : text_(text), options_(base) {}
@@ -237,7 +305,7 @@ private:
     result<device_options> checked() const
     {
         if (const error_code ec = options_.check())
-            return note_error(errc::invalid_option, begin() + ec.message());
+            return make_error_with_message(errc::invalid_option, begin() + ec.message());
         return options_;
     }
 
@@ -254,17 +322,20 @@ private:
         if (const auto equals = word_.find('='); equals != string_view::npos)
             return field(word_.substr(0, equals), word_.substr(equals + 1));
         if (const auto chosen = choice(word_, isolations))
-            return once(isolation_seen, [&] { options_.isolation = static_cast<isolation>(*chosen); });
+            return once(isolation_seen, "another word for the isolation was given before",
+                        [&] { options_.isolation = static_cast<isolation>(*chosen); });
         const auto colon = std::min(word_.find(':'), word_.size());
         const auto kind = choice(word_.substr(0, colon), kinds);
         if (!kind)
             return refuse(std::ranges::find(fields, word_, &text_field::key) == std::end(fields)
-                              ? "unknown; known are best, host, cuda:n, worker, in_process and fields as in standby=1"
+                              ? unknown_word(word_)
                               : "needs a value, as in standby=1");
         const auto ordinal = colon < word_.size() ? number<int>(word_.substr(colon + 1)) : std::optional<int>(0);
-        if (!ordinal || (colon < word_.size() && static_cast<device_kind>(*kind) == device_kind::host))
-            return refuse("the kind is best, host or cuda, the last and the first with a number, as in cuda:1");
-        return once(kind_seen, [&] {
+        if (colon < word_.size() && static_cast<device_kind>(*kind) == device_kind::host)
+            return refuse("host takes no ordinal");
+        if (!ordinal)
+            return refuse("the ordinal after the colon must be a whole number, as in cuda:1");
+        return once(kind_seen, "another word for the kind was given before", [&] {
             options_.kind = static_cast<device_kind>(*kind);
             if (colon < word_.size())
                 options_.ordinal = *ordinal;
@@ -275,9 +346,9 @@ private:
     {
         const auto* f = std::ranges::find(fields, key, &text_field::key);
         if (f == std::end(fields))
-            return refuse("no field " + std::string(key) + " has a text");
+            return refuse(unknown_field(key));
         error_code ec;
-        const error_code twice = once(static_cast<std::size_t>(f - fields), [&] {
+        const error_code twice = once(static_cast<std::size_t>(f - fields), "given twice", [&] {
             if (!read(*f, options_, value))
                 ec = refuse("the value must be " + expected(*f));
         });
@@ -285,10 +356,10 @@ private:
     }
 
     template <class Function>
-    error_code once(std::size_t what, Function set)
+    error_code once(std::size_t what, const char* again, Function set)
     {
         if (seen_.test(what))
-            return refuse("given twice");
+            return refuse(again);
         seen_.set(what);
         set();
         return {};
@@ -298,8 +369,8 @@ private:
 
     error_code refuse(const std::string& why) const
     {
-        return note_error(errc::invalid_option, begin() + "\"" + std::string(word_) + "\" at position " +
-                                                    std::to_string(at_ + 1) + ": " + why);
+        return make_error_with_message(errc::invalid_option, begin() + "\"" + std::string(word_) + "\" at position " +
+                                                                 std::to_string(at_ + 1) + ": " + why);
     }
 
     string_view text_;
@@ -321,7 +392,7 @@ result<device_options> device_options_from_environment(const device_options& bas
     const char* text = ::secure_getenv("COACCEL_DEVICE");
     auto parsed = parse_device_options(text ? text : "", base);
     if (!parsed)
-        return note_error(errc::invalid_option, "COACCEL_DEVICE, " + parsed.error().message());
+        return make_error_with_message(errc::invalid_option, "COACCEL_DEVICE, " + parsed.error().message());
     return parsed;
 }
 

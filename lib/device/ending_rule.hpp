@@ -9,31 +9,31 @@
 
 namespace coaccel::detail {
 
-/// Where an op stands when its caller does not want to wait for it any more.
+/// The stage of an op when its caller gives up waiting.
 enum class op_stage : std::uint8_t {
     /// In the queue of its device.
     waiting,
     /// Handed to the context.
     started,
-    /// Started, and its caller has been answered, or will be once the device has left the caller's memory.
+    /// Started, and its caller has been answered, or will be once the device no longer uses the caller's memory.
     given_up,
 };
 
-/// Why a caller does not want to wait any more.
+/// Why a caller gives up waiting.
 enum class ending : std::uint8_t { total, partial, terminal, deadline };
 
-/// When the caller is answered.
+/// When the caller's operation completes.
 enum class answer : std::uint8_t {
     /// At once.
     now,
-    /// When the device has left the caller's memory.
+    /// When the device no longer uses the caller's memory.
     when_left,
-    /// With the outcome of the op, as if nothing had been asked.
+    /// With the outcome of the op, as if it had not been given up.
     as_it_ends,
 };
 
-/// The one table of cancellation and deadlines. Total cancellation promises that the op had no effect, which nobody
-/// can promise of one that was started.
+/// The single definition of cancellation and deadlines. Total cancellation promises that the op had no effect, which
+/// cannot be promised for a started op.
 constexpr answer when_to_answer(op_stage stage, ending why, bool uses_callers_memory) noexcept
 {
     if (stage == op_stage::waiting)
@@ -43,7 +43,7 @@ constexpr answer when_to_answer(op_stage stage, ending why, bool uses_callers_me
     return uses_callers_memory ? answer::when_left : answer::now;
 }
 
-/// Of several types at once, the one that asks for the least: the caller accepts each of them.
+/// If several types are set, the one with the weakest guarantee, because the caller accepts each of them.
 constexpr ending ending_of(asio::cancellation_type type) noexcept
 {
     using asio::cancellation_type;

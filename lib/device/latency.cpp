@@ -16,7 +16,7 @@ void latency_histogram::add(std::chrono::nanoseconds time) noexcept
     sum_ += std::max(time, std::chrono::nanoseconds::zero());
 }
 
-// Below eight every value has a bucket of its own; from there on the three bits behind the leading one count.
+// Values below eight each have their own bucket. Above, the three bits after the leading one select the bucket.
 std::size_t latency_histogram::bucket(std::uint64_t ns) noexcept
 {
     if (ns < steps)

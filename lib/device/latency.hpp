@@ -9,7 +9,7 @@
 
 namespace coaccel::detail {
 
-/// A histogram of times with a relative error of at most an eighth, in constant memory.
+/// A histogram of durations with a relative error of at most 1/8, in constant memory.
 class COACCEL_DECL latency_histogram {
 public:
     void add(std::chrono::nanoseconds time) noexcept;
@@ -18,13 +18,13 @@ public:
     std::chrono::nanoseconds max() const noexcept { return max_; }
     std::chrono::nanoseconds sum() const noexcept { return sum_; }
 
-    /// The time that a fraction q of all does not exceed.
+    /// The duration that a fraction q of all samples does not exceed.
     std::chrono::nanoseconds quantile(double q) const noexcept;
 
     op_latency summary(std::string op) const;
 
 private:
-    // Eight steps to each power of two, up to 2^40 ns, about 18 minutes.
+    // Eight buckets per power of two, up to 2^40 ns, about 18 minutes.
     static constexpr unsigned steps = 8;
     static constexpr unsigned powers = 40;
 

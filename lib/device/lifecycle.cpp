@@ -32,7 +32,7 @@ void lifecycle::created() noexcept
 
 lifecycle::step lifecycle::create_failed(const error_code& why, time_point now, double random)
 {
-    // A dead context that stands in the way of every new one goes only with the process.
+    // A dead context that prevents every new one disappears only with the process.
     return is_context_lost(why) ? lost_for_good(why) : decide(why, now, random);
 }
 
@@ -45,6 +45,7 @@ lifecycle::step lifecycle::lost(const error_code& why, time_point now, double ra
 lifecycle::step lifecycle::lost_for_good(const error_code& why) noexcept
 {
     reason_ = why;
+    used_up_ = false;
     for_good_ = true;
     return fail();
 }
@@ -67,12 +68,13 @@ lifecycle::step lifecycle::fail() noexcept
 lifecycle::step lifecycle::decide(const error_code& why, time_point now, double random)
 {
     reason_ = why;
-    // Nothing but a change from outside brings these back, whatever the policy hopes.
+    // Only an external change resolves these errors, so the policy is not asked.
     const bool hopeless = is_out_of_reach(why) || is_caller_error(why);
     auto decision = hopeless ? restart_budget::decision{directive::stop, {}} : budget_.on_failure(now, why, random);
-    // A dead context cannot be resumed, so resuming is restarting here, and counts as that.
+    // A dead context cannot be resumed, so `resume` means restart here, and counts as one.
     if (decision.directive == directive::resume)
         decision = budget_.restart(now, random);
+    used_up_ = decision.used_up;
     if (decision.directive == directive::restart) {
         phase_ = phase::waiting;
         return {command::wait, now + decision.delay};
@@ -94,7 +96,7 @@ void lifecycle::replace() noexcept
 
 lifecycle::step lifecycle::advance_replace(bool busy) noexcept
 {
-    // A context that is about to be lost is replaced as a lost one.
+    // A context that is about to be lost is replaced by the restart after the loss.
     if (!replace_ || phase_ != phase::running || busy || suspect_)
         return {};
     phase_ = phase::retiring;

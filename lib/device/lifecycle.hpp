@@ -6,26 +6,26 @@
 
 namespace coaccel::detail {
 
-/// Whether a context could not be made because what is behind it is not there, or not any more.
+/// Whether a context could not be created because the device or a library is missing, or no longer available.
 COACCEL_DECL bool is_out_of_reach(const error_code& why) noexcept;
 
-/// The life of a device: when to make a context, when to wait, when to give up, when to stop.
-/// Has no clock, no context and no threads in it; it is told what happened and says what to do.
+/// The state machine of a device's life: when to create a context, when to wait, when to give up, when to stop. It has
+/// no clock, context or threads; it receives events and returns commands.
 class COACCEL_DECL lifecycle {
 public:
     using time_point = restart_budget::time_point;
 
     enum class command : std::uint8_t {
         none,
-        /// Make a context.
+        /// Create a context.
         create,
         /// Call `due` at `when`.
         wait,
-        /// Refuse everything from now on.
+        /// Reject all requests from now on.
         fail,
-        /// End the context.
+        /// Close the context.
         close,
-        /// The context that is being made is not wanted any more.
+        /// The context that is being created is no longer needed.
         give_up,
         /// The device has stopped.
         finish,
@@ -43,46 +43,49 @@ public:
     step start() noexcept;
     void created() noexcept;
     step create_failed(const error_code& why, time_point now, double random);
-    /// The context was of a kind that cannot be followed by another in this process.
+    /// The context is lost, and no other can follow in this process.
     step lost_for_good(const error_code& why) noexcept;
-    /// The context shows signs of death.
+    /// The context shows signs of a fatal fault.
     void condemned() noexcept { suspect_ = true; }
-    /// `standby`: another context stands ready, or will soon, so that there is nothing to spare by waiting.
+    /// `standby`: another context is ready or will be soon, so the restart need not be delayed.
     step lost(const error_code& why, time_point now, double random, bool standby = false);
     step due() noexcept;
 
-    /// Makes a context for a device that has failed, with a fresh budget. Not for one that has failed for good.
+    /// Creates a context for a device that has failed, with a fresh restart budget. Does nothing if it has failed for
+    /// good.
     step revive() noexcept;
-    /// No context can follow in this process.
+    /// No other context can be created in this process.
     bool failed_for_good() const noexcept { return failed() && for_good_; }
 
-    /// A context made from now on is wanted in place of the one there is.
+    /// Requests that a new context replaces the current one.
     void replace() noexcept;
-    /// What replacing wants next. `busy`: something is in flight.
+    /// The next command for the replacement. `busy`: requests are in flight or must still run on the old context.
     step advance_replace(bool busy) noexcept;
-    /// The context that was to be closed is gone.
+    /// The context that was being closed is gone.
     step gone(bool has_work) noexcept;
 
-    /// No new work. With `abandon`, what there is ends with the context.
+    /// Accepts no new work. With `abandon`, existing work ends with the context.
     void stop(bool abandon) noexcept;
-    /// What stopping wants next.
+    /// The next command for stopping.
     step advance_stop(bool has_work) noexcept;
     void closed() noexcept { phase_ = phase::stopped; }
 
-    /// How many restarts of the budget were used in the window at `now`.
+    /// How many restarts of the budget are used in the window at `now`.
     std::size_t restarts(time_point now) const noexcept { return max_restarts_ - budget_.left(now); }
     std::size_t max_restarts() const noexcept { return max_restarts_; }
+    /// Whether the last failure was not followed by a restart because the budget is used up.
+    bool used_up() const noexcept { return used_up_; }
 
     device_state state() const noexcept;
     const error_code& reason() const noexcept { return reason_; }
     bool stopping() const noexcept { return stopping_; }
-    /// Whether what there is ends with its context.
+    /// Whether existing work ends with its context.
     bool abandoning() const noexcept { return abandon_; }
     bool failed() const noexcept { return phase_ == phase::failed; }
     bool running() const noexcept { return phase_ == phase::running; }
-    /// Has a context of which nothing bad is known.
+    /// Has a context without known problems.
     bool healthy() const noexcept { return running() && !suspect_; }
-    /// Whether the context may be given work.
+    /// Whether the context accepts new work.
     bool open() const noexcept { return running() && !replace_; }
     bool replacing() const noexcept { return replace_; }
 
@@ -103,6 +106,7 @@ private:
     bool abandon_ = false;
     bool gave_up_ = false;
     bool for_good_ = false;
+    bool used_up_ = false;
     error_code reason_;
 };
 

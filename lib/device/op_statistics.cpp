@@ -1,6 +1,6 @@
 #include "device/op_statistics.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 
 #include <boost/asio/error.hpp>
 
@@ -11,23 +11,23 @@
 namespace coaccel::detail {
 namespace {
 
-/// The ops of a request, less the allocation that comes before a copy.
+/// The ops of a request, without the allocation that precedes a copy.
 std::span<const bound_op> counted(const request& r) noexcept
 {
     const bool allocates = r.ops.size() > 1 && r.ops.front().info->id == info_of<allocate_op>().id;
     return allocates ? r.ops.subspan(1) : r.ops;
 }
 
-// By number: ops with arguments of the caller's choice have many descriptions, and one name.
+// Uses ids, because ops with caller-defined arguments have many descriptions but one name.
 std::uint64_t key_of(std::span<const bound_op> ops) noexcept
 {
     std::uint64_t key = ops.front().info->id;
     for (const bound_op& o : ops.subspan(1))
-        key = (key * 0x100000001b3ull) ^ o.info->id; // the order counts
+        key = (key * 0x100000001b3ull) ^ o.info->id; // the order matters
     return key;
 }
 
-/// Of a seq: "seq(memory.fill<f32>, memory.copy<f32>)", and of a long one the first four.
+/// For a seq: "seq(memory.fill<f32>, memory.copy<f32>)"; a long one lists the first four.
 std::string name_of(std::span<const bound_op> ops)
 {
     constexpr std::size_t most = 4;
@@ -60,7 +60,7 @@ void op_statistics::ran(const request& r, std::chrono::nanoseconds time) noexcep
 try {
     row_of(counted(r)).times.add(time);
 } catch (const std::bad_alloc&) {
-    // No memory for a further row: the op is not counted in one.
+    // No memory for a new row: the op is missing from the latencies.
 }
 
 void op_statistics::ended(const request& r, const error_code& ec) noexcept

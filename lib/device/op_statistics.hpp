@@ -3,7 +3,7 @@
 
 #include "device/latency.hpp"
 
-#include <coaccel/detail/request.hpp>
+#include <coaccel/core/detail/request.hpp>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -13,14 +13,14 @@
 
 namespace coaccel::detail {
 
-/// What a device counts about the requests that have ended. Each sum only grows, so that the difference of two
-/// snapshots is a rate.
+/// Counters of a device's completed requests. Each counter only grows, so that the difference of two snapshots gives a
+/// rate.
 class COACCEL_DECL op_statistics {
 public:
-    /// A request that a context had has ended; `time` since its arrival.
+    /// A request that was started on a context has ended, `time` after its arrival.
     void ran(const request& r, std::chrono::nanoseconds time) noexcept;
 
-    /// A request has ended, whether a context had it or not.
+    /// A request has ended, whether it was started on a context or not.
     void ended(const request& r, const error_code& ec) noexcept;
 
     void fill(device_stats& s) const;
@@ -44,7 +44,7 @@ private:
     std::uint64_t bytes_to_device_ = 0;
     std::uint64_t bytes_to_host_ = 0;
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<row>> rows_;
-    /// The row that was looked up last: most often the next one is the same.
+    /// The row of the last lookup: usually the next one is the same.
     row* last_row_ = nullptr;
     std::uint64_t last_key_ = 0;
 };

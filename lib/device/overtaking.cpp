@@ -1,8 +1,8 @@
 #include "device/overtaking.hpp"
 
-#include "context/operands.hpp"
+#include "context/buffers/operands.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <algorithm>

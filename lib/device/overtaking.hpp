@@ -1,15 +1,16 @@
 #ifndef COACCEL_DEVICE_OVERTAKING_HPP
 #define COACCEL_DEVICE_OVERTAKING_HPP
 
-#include <coaccel/detail/request.hpp>
+#include <coaccel/core/detail/request.hpp>
 
 namespace coaccel::detail {
 
-/// Whether a request may be started before others that came earlier, as far as its own ops are concerned: each touches
-/// nothing but its operands, in device memory that is there already.
+/// Whether the ops of a request allow it to be started before earlier requests: each accesses only its operands, in
+/// existing device memory.
 ///
-/// Not those that move host bytes, which might be another's, too; nor allocations, for which memory may have to come
-/// back behind a request that waits; nor functions and kernels of the caller's, which may have state of their own.
+/// False for requests that move host bytes, because another request may use the same host memory. False for
+/// allocations, because they may need memory that a waiting request must release first. False for user functions and
+/// user kernels, because they may have other state.
 COACCEL_DECL bool may_overtake(const request& r) noexcept;
 
 /// Whether the order of two requests matters: one writes elements of a buffer that the other uses.

@@ -8,12 +8,13 @@ namespace coaccel {
 
 error_code retry_policy::check() const noexcept
 {
+    if (!retryable)
+        return detail::option_error("retry_policy::retryable is null");
     return detail::check_options({
-        {attempts >= 1, "retry_policy::attempts must be at least 1"},
-        {backoff >= clock::duration::zero(), "retry_policy::backoff is negative"},
-        {max_backoff >= clock::duration::zero(), "retry_policy::max_backoff is negative"},
-        {multiplier >= 1.0, "retry_policy::multiplier must be at least 1"},
-        {retryable != nullptr, "retry_policy::retryable is null"},
+        {attempts >= 1, "retry_policy::attempts", attempts, "it must be at least 1"},
+        {backoff >= clock::duration::zero(), "retry_policy::backoff", backoff, detail::not_negative},
+        {max_backoff >= clock::duration::zero(), "retry_policy::max_backoff", max_backoff, detail::not_negative},
+        {multiplier >= 1.0, "retry_policy::multiplier", multiplier, "it must be at least 1"},
     });
 }
 
@@ -23,7 +24,7 @@ std::optional<retry_counter::clock::duration> retry_counter::failed(const error_
     if (made_ >= policy_.attempts || !policy_.retryable(ec))
         return std::nullopt;
     const auto delay = std::min(next_, policy_.max_backoff);
-    // Subtracted, because a sum with the latest time overflows.
+    // A subtraction, because now + delay could overflow.
     if (now >= policy_.deadline || delay >= policy_.deadline - now)
         return std::nullopt;
     ++made_;

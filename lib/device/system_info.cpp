@@ -1,4 +1,4 @@
-#include "core/environment.hpp"
+#include "posix/environment.hpp"
 
 #include <coaccel/device/system_info.hpp>
 

@@ -1,6 +1,6 @@
 #include "host/backend.hpp"
 
-#include "core/machine_limits.hpp"
+#include "posix/machine_limits.hpp"
 
 #include <coaccel/ops/memory.hpp>
 
@@ -22,7 +22,7 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
     } catch (const std::bad_alloc&) {
         return errc::out_of_memory;
     } catch (const std::system_error& e) {
-        return note_error(errc::start_failed, std::string("threads of the host backend: ") + e.what());
+        return make_error_with_message(errc::start_failed, std::string("threads of the host backend: ") + e.what());
     }
 }
 
@@ -30,13 +30,13 @@ backend::backend(const options& o)
     : options_(o), table_(op_table::instance()), trim_id_(info_of<memory::trim>().id), memory_(o.memory_limit),
       pinned_(std::make_shared<pinned_memory>(o.pinned_limit))
 {
-    if (o.mode == host_mode::in_turn)
+    if (o.mode == host_mode::inline_)
         return;
     const auto cpus = detail::usable_cpus();
     const int threads = o.threads != 0 ? o.threads : static_cast<int>(cpus);
-    // On a single CPU, a thread that looks for work keeps its caller from giving it some.
-    const auto idle = cpus > 1 ? runner_pool::idle::look : runner_pool::idle::sleep;
-    pool_ = std::make_unique<runner_pool>(threads, [this](stream_state& s) { run(s); }, idle);
+    // On a single CPU, a thread that polls for work would take CPU time from the thread that submits it.
+    const auto idle = cpus > 1 ? stream_runners::idle::look : stream_runners::idle::sleep;
+    pool_ = std::make_unique<stream_runners>(threads, [this](stream_state& s) { run(s); }, idle);
 }
 
 backend::~backend()
@@ -129,7 +129,7 @@ result<progress> backend::enqueue(stream& s, bound_op& op)
 {
     if (dead())
         return errc::context_lost;
-    // The pool is not the ops' to reach.
+    // Trimmed here, because ops have no access to the memory pool.
     if (op.info->id == trim_id_) {
         memory_.trim();
         return progress::passed;
@@ -144,7 +144,8 @@ result<progress> backend::enqueue(stream& s, bound_op& op)
 
 error_code backend::status() noexcept
 {
-    // The verdict waits for ops still on their way out: they may be using memory of the callers.
+    // The sticky error is reported only after all running ops have returned, because they may access the callers'
+    // memory.
     return dead() && running_.load(std::memory_order_seq_cst) == 0 ? make_error_code(errc::context_lost) : error_code{};
 }
 
@@ -183,7 +184,7 @@ void backend::run(stream_state& s)
     running_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-// False when the stream has been parked and another thread may already be running it.
+// False if the stream is parked at a wait (another thread may already be running it) or the backend is dead.
 bool backend::run_item(stream_state& s, const stream_item& item)
 {
     switch (item.what) {
@@ -214,7 +215,7 @@ void backend::run_op(const stream_item& item)
     const auto fate = options_.injector->next_op();
     if (options_.injector->delay() > std::chrono::nanoseconds(0))
         linger(options_.injector->delay());
-    // In turn, nobody could end the wait: an op that is to hang kills its context at once.
+    // In inline mode no other thread could end the wait, so an op that should hang kills the context at once.
     if (fate == verdict::hang && options_.mode == host_mode::pool)
         linger(std::chrono::nanoseconds::max());
     else if (fate != verdict::run)

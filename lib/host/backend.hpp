@@ -4,8 +4,8 @@
 #include "host/memory_pool.hpp"
 #include "host/op_table.hpp"
 #include "host/pinned_memory.hpp"
-#include "host/runner_pool.hpp"
 #include "host/stream.hpp"
+#include "host/stream_runners.hpp"
 
 #include <coaccel/core/backend.hpp>
 #include <coaccel/host/host_options.hpp>
@@ -18,14 +18,14 @@
 
 namespace coaccel::host {
 
-/// The CPU as an accelerator: streams on a thread pool, Eigen for the arithmetic, faults on demand.
+/// The CPU as an accelerator: streams on a thread pool, arithmetic with Eigen, and injected faults.
 class backend {
 public:
     static constexpr std::string_view name = "host";
     static constexpr bool replaceable = true;
     static constexpr bool runs_on_cpu = true;
 
-    /// The caller's options, and the injector that all contexts made from them share.
+    /// The caller's options, and the fault injector shared by all contexts made from them.
     struct options : host_options {
         options(const host_options& o) : host_options(o), own_injector(std::make_shared<fault_injector>(o.faults))
         {
@@ -107,7 +107,7 @@ private:
     std::mutex death_mutex_;
     std::condition_variable death_;
 
-    std::unique_ptr<runner_pool> pool_;
+    std::unique_ptr<stream_runners> pool_;
 };
 
 } // namespace coaccel::host

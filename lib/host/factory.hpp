@@ -7,7 +7,7 @@
 
 namespace coaccel::host {
 
-/// Makes contexts on the CPU. All of them share one fault_injector.
+/// A factory of contexts on the CPU. All of them share one fault_injector.
 COACCEL_DECL detail::context_factory make_factory(const host_options& options);
 
 } // namespace coaccel::host

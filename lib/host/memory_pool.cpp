@@ -1,13 +1,14 @@
 #include "host/memory_pool.hpp"
 
-#include "core/machine_limits.hpp"
+#include "posix/machine_limits.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <sys/mman.h>
 
-// Memory from mmap has no red zones and is not looked through for leaks.
+// Under AddressSanitizer blocks come from malloc, because memory from mmap has no red zones and is not scanned for
+// leaks.
 #if defined(__SANITIZE_ADDRESS__)
 #define COACCEL_MAPS_BLOCKS 0
 #elif defined(__has_feature)
@@ -22,10 +23,11 @@
 namespace coaccel::host {
 namespace {
 
-// A cache line, and enough for any vector unit.
+// A cache line, and sufficient for every vector unit.
 constexpr std::size_t alignment = 64;
 constexpr std::uint64_t mib = std::uint64_t(1) << 20;
-// From here on blocks are mapped one by one: malloc keeps what lies below the highest block in use.
+// Blocks of at least this size are mapped individually, because malloc does not return memory below the highest block
+// in use to the system.
 constexpr std::size_t least_mapped = std::size_t(128) << 10;
 constexpr std::uint64_t always_kept = 16 * mib;
 constexpr std::uint64_t never_kept = 256 * mib;
@@ -75,7 +77,7 @@ memory_pool::block* memory_pool::take(size_class wanted) noexcept
 {
     auto& list = kept_of_class_[wanted.index];
     if (!list.empty()) {
-        // The latest, which is the likeliest to be in a cache.
+        // The most recently released block is the most likely to be cached.
         block& b = list.back();
         list.pop_back();
         kept_.erase(kept_.iterator_to(b));
@@ -106,7 +108,7 @@ void memory_pool::release(void* memory) noexcept
         drop_oldest();
 }
 
-/// What was in use lately, and is not, may soon be again.
+/// Memory that was in use recently is likely to be needed again.
 std::uint64_t memory_pool::most_kept() const noexcept
 {
     const auto missing = std::max(peak_, last_peak_) - taken_;

@@ -12,12 +12,11 @@
 
 namespace coaccel::host {
 
-/// Aligned memory with a limit. Blocks come in size classes. Released ones are kept for the next allocation of their
-/// class, as many as the recent past suggests will be wanted again; what is kept never stands in the way of an
-/// allocation.
+/// Aligned memory with a limit. Blocks have size classes. Released blocks are kept for later allocations of their
+/// class; the number kept follows the recent peak use. Kept blocks are freed when an allocation needs the memory.
 class memory_pool {
 public:
-    /// A limit of 0 is the memory this process may use.
+    /// A limit of 0 means the memory this process may use.
     explicit memory_pool(std::uint64_t limit);
     memory_pool(const memory_pool&) = delete;
     memory_pool& operator=(const memory_pool&) = delete;
@@ -25,24 +24,25 @@ public:
 
     result<void*> allocate(std::size_t bytes);
     void release(void* memory) noexcept;
-    /// Gives what is kept back to the system.
+    /// Returns the kept blocks to the system.
     void trim() noexcept;
     memory_info info() const noexcept;
 
 private:
     using hook = boost::intrusive::list_member_hook<>;
 
-    /// Before the memory of each block, and as wide as its alignment, so that neither allocating nor releasing needs a
+    /// Header before the memory of each block, as wide as the alignment, so that allocation and release need no lookup
     /// table.
     struct alignas(64) block {
-        /// Among those in use or, in the order of their release, those that are kept.
+        /// Links the block into the list of blocks in use, or into the list of kept blocks in the order of their
+        /// release.
         hook by_age;
-        /// Among those kept of its class.
+        /// Links the block into the list of kept blocks of its class.
         hook by_class;
         std::uint32_t index = 0;
-        /// Of the class, without this header.
+        /// The size of the class, without this header.
         std::size_t bytes = 0;
-        /// As asked for, rounded up to a granule.
+        /// The requested size, rounded up to a granule.
         std::size_t used = 0;
     };
 
@@ -63,12 +63,12 @@ private:
     age_list live_;
     age_list kept_;
     std::array<class_list, size_class::count> kept_of_class_;
-    // Bytes: asked for; in blocks that are in use; in blocks that are kept.
+    // In bytes: requested; in blocks in use; in kept blocks.
     std::uint64_t used_ = 0;
     std::uint64_t taken_ = 0;
     std::uint64_t kept_bytes_ = 0;
     std::uint64_t high_water_ = 0;
-    /// The most that was taken in the period before this one and in this one; periods count allocations.
+    /// The peak of taken_ in the previous and in the current period; a period is a number of allocations.
     std::uint64_t last_peak_ = 0;
     std::uint64_t peak_ = 0;
     unsigned allocations_ = 0;

@@ -9,7 +9,7 @@
 
 namespace coaccel::host {
 
-/// Which kernel runs which op.
+/// Maps ops to the kernels that run them.
 class op_table {
 public:
     static const op_table& instance();
@@ -26,7 +26,7 @@ public:
         return found == kernels_.end() ? nullptr : found->second.info;
     }
 
-    /// Calls `f` with the description of each op that has one of its own.
+    /// Calls `f` with the description of each op that has a fixed one.
     template <class F>
     void for_each(F f) const
     {
@@ -35,7 +35,7 @@ public:
                 f(*entry.info);
     }
 
-    /// Run is `reply run(const Op&, const bound_op&)`.
+    /// Run has the signature `reply run(const Op&, const bound_op&)`.
     template <op Op, auto Run>
     void add()
     {
@@ -50,7 +50,7 @@ public:
                                       &info_of<Op>()};
     }
 
-    /// For ops whose description differs from call to call.
+    /// For ops whose description differs between calls.
     void add(std::uint64_t id, kernel k) { kernels_[id] = {k, nullptr}; }
 
 private:

@@ -5,7 +5,8 @@
 namespace coaccel::host {
 namespace {
 
-// Before each piece of memory, so that releasing it needs no table; as wide as the alignment it must keep.
+// Size of the header before each block. It holds the block size, so that a release needs no lookup table, and is as
+// wide as the alignment.
 constexpr std::size_t margin = 64;
 constexpr std::align_val_t alignment{margin};
 

@@ -7,16 +7,16 @@
 
 namespace coaccel::host {
 
-/// Pinned memory where nothing needs pinning: ordinary memory, up to a limit.
+/// Pinned memory on the CPU: ordinary memory with a limit.
 class pinned_memory final : public detail::pinned_memory {
 public:
-    /// No limit: zero.
+    /// A limit of 0 means no limit.
     explicit pinned_memory(std::uint64_t limit) noexcept : limit_(limit) {}
 
     result<void*> try_allocate(std::size_t bytes) override;
     void release(void* memory) noexcept override;
 
-    /// Told when memory came back after somebody had to be put off. An empty one: nobody is.
+    /// Notified when memory is released after an allocation had to wait. An empty notification removes the listener.
     void listen(notification n) noexcept;
     std::uint64_t used() const noexcept;
 

@@ -6,12 +6,12 @@
 
 namespace coaccel::host {
 
-/// Sizes that blocks of memory come in: multiples of a granule at first, then eight between a power of two and the
-/// next, so that a block is at most an eighth larger than what was asked for.
+/// The sizes of memory blocks: multiples of a granule for small sizes, then eight sizes between consecutive powers of
+/// two. A block is at most an eighth larger than the requested size rounded up to a granule.
 struct size_class {
     static constexpr std::size_t granule = 256;
     static constexpr std::size_t steps = 8;
-    /// Of sizes up to 2^48; no machine has more memory.
+    /// Covers sizes up to 2^48; no machine has more memory.
     static constexpr std::size_t count = (48 - 11) * steps + steps;
     static constexpr std::size_t largest = std::size_t(1) << 48;
 
@@ -24,7 +24,7 @@ struct size_class {
         const std::size_t granules = (bytes + granule - 1) / granule;
         if (granules <= steps)
             return {granules - 1, granules * granule};
-        // The power of two that is smaller than the size, in granules, is at least `steps`.
+        // The largest power of two below the size in granules is at least `steps`.
         const std::size_t octave = std::bit_width(granules - 1) - std::bit_width(steps);
         const std::size_t step = std::size_t(1) << octave;
         const std::size_t rounded = (granules + step - 1) / step;

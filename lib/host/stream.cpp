@@ -31,7 +31,8 @@ const stream_item* stream_state::next()
 void stream_state::pass() noexcept
 {
     ++at_;
-    // Sequentially consistent with `watch`: either it sees this item passed or this sees its watcher.
+    // Sequentially consistent with `watch`: either `watch` sees that this item has passed, or this function sees the
+    // watcher.
     const auto now = passed_.fetch_add(1, std::memory_order_seq_cst) + 1;
     if (watched_.load(std::memory_order_seq_cst) != 0)
         tell(now);
@@ -57,7 +58,7 @@ void stream_state::unwatch(void* argument) noexcept
 
 void stream_state::tell(std::uint64_t position) noexcept
 {
-    // Under the lock, so that `unwatch` returns only when no call to its argument is under way.
+    // Under the lock, so that no call with its argument is running when `unwatch` returns.
     const std::scoped_lock lock(watch_mutex_);
     const auto due =
         std::partition(watchers_.begin(), watchers_.end(), [=](const watcher& w) { return w.position > position; });

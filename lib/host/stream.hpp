@@ -12,10 +12,10 @@ namespace coaccel::host {
 
 using kernel = void (*)(bound_op&) noexcept;
 
-class runner_pool;
+class stream_runners;
 class stream_state;
 
-/// One thing a stream does, in order.
+/// One command of a stream; commands run in order.
 struct stream_item {
     enum class kind : std::uint8_t { op, wait, release };
 
@@ -27,33 +27,34 @@ struct stream_item {
     void* memory = nullptr;
 };
 
-/// The order of one stream: items in, a count of passed items out, and who wants to know of it.
+/// The queue of one stream: items to run, the number of items that have passed, and the watchers of that number.
 ///
-/// Runs nothing itself. One producer; one runner at a time between `next` and `park` or its end.
+/// Runs nothing itself. There is one producer, and at most one runner: from the first call of `next` until `next`
+/// returns nullptr or the runner parks the stream at a wait.
 class stream_state {
 public:
-    stream_state(coaccel::priority p, runner_pool* pool) noexcept : priority_(p), pool_(pool) {}
+    stream_state(coaccel::priority p, stream_runners* pool) noexcept : priority_(p), pool_(pool) {}
 
     coaccel::priority priority() const noexcept { return priority_; }
-    /// Where the stream is run; none when it is run in turn.
-    runner_pool* pool() const noexcept { return pool_; }
+    /// The threads that run the stream; null in inline mode.
+    stream_runners* pool() const noexcept { return pool_; }
 
-    /// Adds an item. True when the stream has no runner and must be given one.
+    /// Adds an item. True if the stream has no runner and must be scheduled.
     bool push(const stream_item& item);
 
     std::uint64_t pushed() const noexcept { return pushed_; }
     std::uint64_t passed() const noexcept { return passed_.load(std::memory_order_acquire); }
 
-    /// The item to run, or nullptr: the runner leaves. For the runner only.
+    /// The item to run; nullptr if there is none and the runner must stop. Called by the runner only.
     const stream_item* next();
 
-    /// The item that `next` gave has passed. For the runner only.
+    /// The item that `next` returned has passed. Called by the runner only.
     void pass() noexcept;
 
-    /// Calls n once when `position` has passed, perhaps at once.
+    /// Calls n once when `position` has passed, possibly before this function returns.
     void watch(std::uint64_t position, notification n);
 
-    /// Forgets what was watched with this argument.
+    /// Removes the watchers with this argument.
     void unwatch(void* argument) noexcept;
 
 private:
@@ -65,7 +66,7 @@ private:
     void tell(std::uint64_t position) noexcept;
 
     const coaccel::priority priority_;
-    runner_pool* const pool_;
+    stream_runners* const pool_;
     std::mutex mutex_;
     std::vector<stream_item> incoming_;
     bool has_runner_ = false;

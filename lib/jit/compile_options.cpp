@@ -1,4 +1,4 @@
-#include <coaccel/ops/jit_compile.hpp>
+#include <coaccel/ops/jit/compile.hpp>
 
 #include <utility>
 

@@ -3,8 +3,8 @@
 
 #include "jit/signature.hpp"
 
-#include <coaccel/ops/jit_compile.hpp>
-#include <coaccel/ops/jit_kernel.hpp>
+#include <coaccel/ops/jit/compile.hpp>
+#include <coaccel/ops/jit/kernel.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -13,28 +13,28 @@
 
 namespace coaccel::jit {
 
-/// What a kernel handle stands for; never changed once it is registered.
+/// The state of a kernel handle; immutable once registered.
 struct image {
     image() = default;
     image(const image&) = delete;
     image& operator=(const image&) = delete;
-    /// Takes it off the registry.
+    /// Removes it from the registry.
     COACCEL_DECL ~image();
 
     std::uint64_t id = 0;
     std::string name;
     /// The name in the code: mangled, unless it is extern "C".
     std::string symbol;
-    /// CUBIN or PTX; empty when there is a host function only.
+    /// CUBIN or PTX; empty if there is only a host function.
     std::string code;
     std::string log;
     bool from_cache = false;
     signature parameters;
-    /// As the registry numbers host functions; 0: none.
+    /// Number of the host function in the registry; 0: none.
     std::uint32_t host = 0;
 };
 
-/// What came out of the compiler, or of the disk cache.
+/// The result of the compiler or of the disk cache.
 struct compiled_code {
     std::string symbol;
     std::string code;
@@ -42,12 +42,12 @@ struct compiled_code {
     bool from_cache = false;
 };
 
-/// Makes a kernel of compiled code and the host function of the options, if there is one.
+/// Makes a kernel from compiled code and the host function of the options, if any.
 ///
 /// Errors: errc::argument_mismatch when host function and kernel take different arguments.
 COACCEL_DECL result<kernel> make_kernel(const compile_options& options, compiled_code code);
 
-/// A kernel that runs on the host only; the log says why.
+/// Makes a kernel that runs on the host only; `why` becomes its log.
 ///
 /// Errors: errc::unsupported_op without a host function, errc::invalid_argument without a name.
 COACCEL_DECL result<kernel> make_host_kernel(const compile_options& options, std::string why);

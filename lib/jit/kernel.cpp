@@ -55,7 +55,7 @@ result<kernel> make_kernel(const compile_options& options, compiled_code code)
     if (options.host()) {
         std::string why;
         if (!merge(made->parameters, signature_of(options.host()), why))
-            return note_error(errc::argument_mismatch, made->name + ": " + why);
+            return make_error_with_message(errc::argument_mismatch, made->name + ": " + why);
         made->host = register_host_function(options.host());
     }
     return kernel(register_image(std::move(made)));
@@ -64,12 +64,13 @@ result<kernel> make_kernel(const compile_options& options, compiled_code code)
 result<kernel> make_host_kernel(const compile_options& options, std::string why)
 {
     if (options.name().empty())
-        return note_error(errc::invalid_argument, "a kernel needs a name");
+        return make_error_with_message(errc::invalid_argument, "a kernel needs a name");
     if (!options.host())
-        return note_error(errc::unsupported_op, "the kernel " + options.name() +
-                                                    " has no host function (compile_options::host), and cannot be "
-                                                    "compiled for a GPU: " +
-                                                    why);
+        return make_error_with_message(errc::unsupported_op,
+                                       "the kernel " + options.name() +
+                                           " has no host function (compile_options::host), and cannot be "
+                                           "compiled for a GPU: " +
+                                           why);
     return make_kernel(options, {{}, {}, std::move(why)});
 }
 

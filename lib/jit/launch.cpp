@@ -1,8 +1,8 @@
 #include "jit/registry.hpp"
 
-#include <coaccel/detail/op_error.hpp>
-#include <coaccel/ops/jit_launch.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/core/detail/op_error.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/jit/occupancy.hpp>
 
 namespace coaccel::jit {
 namespace {
@@ -30,7 +30,7 @@ std::string hint(parameter_type parameter, parameter_type argument)
 
 error_code mismatch(const image& i, std::string text)
 {
-    return note_error(errc::argument_mismatch, "jit.launch: " + i.name + ": " + std::move(text));
+    return make_error_with_message(errc::argument_mismatch, "jit.launch: " + i.name + ": " + std::move(text));
 }
 
 error_code check_arguments(const image& i, const launch_head& head)

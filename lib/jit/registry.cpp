@@ -17,21 +17,21 @@ struct registry {
     std::vector<host_function> host_functions;
 };
 
-// Never destroyed: kernels in static storage of other files outlive it otherwise.
+// Never destroyed, because kernels in static storage of other files may outlive it.
 registry& instance()
 {
     static registry& r = *new registry;
     return r;
 }
 
-/// What this thread found last, so that it need not take the lock for every launch. An id is never given twice: an
-/// image that is kept here is the right one, or gone.
+/// An image that this thread found recently, so that not every launch takes the lock. Ids are never reused: a cached
+/// image is either the right one or expired.
 struct found_before {
     std::uint64_t id = 0;
     std::weak_ptr<const image> what;
 };
 
-/// Destructors of static objects may still launch when those of their thread have run.
+/// Destructors of static objects may still launch after the thread's thread_local objects are destroyed.
 thread_local bool over = false;
 
 struct memory_of_thread {

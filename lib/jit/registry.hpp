@@ -5,22 +5,22 @@
 
 namespace coaccel::jit {
 
-/// errc::invalid_argument for an op whose kernel was never compiled, or of which no copy is left.
+/// The errc::invalid_argument for an op whose kernel was never compiled or has no copy left.
 COACCEL_DECL error_code no_kernel(std::string_view op) noexcept;
 
-// Ops are plain data, so they name kernels and host functions by number. These are the numbers of the process.
+// Ops are plain data, so they refer to kernels and host functions by number. The numbers are valid within the process.
 
-/// Gives the image its id, by which it is found for as long as it lives.
+/// Assigns the image its id. find_image finds it for as long as it exists.
 COACCEL_DECL std::shared_ptr<const image> register_image(std::shared_ptr<image> made);
 
-/// Null for an image that never was or is gone.
+/// Null if there is no such image, or not any more.
 COACCEL_DECL std::shared_ptr<const image> find_image(std::uint64_t id) noexcept;
 
-/// The same number for the same function. Host functions are part of the program, so they are never taken off again,
-/// and an op may call one whose kernel is gone.
+/// Returns the same number for the same function. Host functions are part of the program, so they are never removed,
+/// and an op may call one whose kernel is destroyed.
 std::uint32_t register_host_function(const host_function& f);
 
-/// An empty one for a number that was never given.
+/// Empty for an unknown number.
 COACCEL_DECL host_function find_host_function(std::uint32_t number) noexcept;
 
 } // namespace coaccel::jit

@@ -91,18 +91,18 @@ bool is_qualified(std::string_view name)
 
 type_code parse_name(std::string_view text)
 {
-    // Dependent types are written as in the template; what they stand for is not said.
+    // The demangler prints dependent types as in the template, without resolving them.
     if (text.empty() || text.find(">::") != text.npos || text.find("decltype") != text.npos ||
         text.find_first_of("[(*&") != text.npos)
         return type_code::unknown;
     for (const auto& t : named_types)
         if (t.name == text)
             return t.code;
-    // CCCL, Thrust and the standard library each have one, in inline namespaces of their own.
+    // CCCL, Thrust and the standard library each have one, in their own inline namespaces.
     for (const std::string_view complex : {"complex<float>", "complex<double>"})
         if (text.ends_with(complex) && text.substr(0, text.size() - complex.size()).ends_with("::"))
             return code(complex == "complex<float>" ? dtype::c64 : dtype::c128);
-    // Of "add::value_type" nobody can tell whether it is a class in a namespace or what a class calls its float.
+    // "add::value_type" may be a class in a namespace, or an alias for float inside a class.
     return is_qualified(text) ? type_code::unknown : type_code::structure;
 }
 
@@ -111,7 +111,7 @@ bool is_vague(type_code c)
     return c == type_code::unknown || c == type_code::structure || c == type_code::nothing;
 }
 
-// Of the last list of parameters: a name may have others in it, such as "(anonymous namespace)".
+// Finds the start of the last parameter list: a name may contain other parentheses, such as "(anonymous namespace)".
 std::size_t opening_of(std::string_view function, std::size_t closing)
 {
     int depth = 0;
@@ -140,7 +140,7 @@ parameter_type parse_type(std::string_view text)
         is_const |= found;
         is_more = found || drop_suffix(text, " volatile") || drop_prefix(text, "volatile ");
     }
-    // As an array, pairs of plain numbers and complex ones look the same.
+    // Behind a pointer, pairs of plain numbers and complex numbers look the same.
     const bool is_pair = text == "float2" || text == "double2";
     const auto code = is_pair ? type_code::structure : parse_name(text);
     return {is_const ? type_form::pointer_to_const : type_form::pointer, code, false, 8};

@@ -1,9 +1,9 @@
-#include <coaccel/ops/jit_types.hpp>
+#include <coaccel/ops/jit/types.hpp>
 
 namespace coaccel::jit {
 namespace {
 
-// Those of dtype, in its order.
+// The element types of dtype, in its order.
 constexpr const char* element_names[] = {
     "half",        "bfloat16",    "float",          "double",          "signed char",  "short",
     "int",         "long",        "unsigned char",  "unsigned short",  "unsigned int", "unsigned long",
@@ -17,7 +17,7 @@ bool is_element(type_code c) noexcept
     return c >= type_code::f16 && c <= type_code::c128;
 }
 
-// Those that are classes on the device, so that a class of the caller's may have the same bytes.
+// Types that are classes on the device: a caller's class may have the same bytes.
 bool is_class(type_code c) noexcept
 {
     if (!is_element(c))
@@ -26,7 +26,7 @@ bool is_class(type_code c) noexcept
     return d != dtype::f32 && d != dtype::f64 && !is_integral(d);
 }
 
-const char* name(type_code c) noexcept
+const char* to_string(type_code c) noexcept
 {
     if (is_element(c))
         return element_names[std::size_t(c) - 1];
@@ -38,7 +38,7 @@ const char* name(type_code c) noexcept
     }
 }
 
-// Buffers have elements and no structures, so that one of those lies in a buffer of whatever elements.
+// Buffers hold elements, not structures, so a pointer to a structure accepts a buffer of any elements.
 bool accepts_target(type_code parameter, type_code argument) noexcept
 {
     return parameter == argument || parameter == type_code::unknown || parameter == type_code::nothing ||
@@ -50,8 +50,8 @@ bool accepts_target(type_code parameter, type_code argument) noexcept
 std::string to_string(parameter_type t)
 {
     if (t.form == type_form::value)
-        return t.enumeration ? std::string("an enumeration of ") + name(t.code) : name(t.code);
-    return std::string(t.form == type_form::pointer_to_const ? "const " : "") + name(t.code) + "*";
+        return t.enumeration ? std::string("an enumeration of ") + to_string(t.code) : to_string(t.code);
+    return std::string(t.form == type_form::pointer_to_const ? "const " : "") + to_string(t.code) + "*";
 }
 
 bool accepts(parameter_type parameter, parameter_type argument) noexcept

@@ -1,6 +1,6 @@
 #include "plugin/plugins.hpp"
 
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 using jit::launch_argument;
 using jit::type_code;
 
-// The interface has no header in common with these.
+// The plug-in interface does not include these headers, so check that its values agree.
 static_assert(int(type::f32) == int(dtype::f32) && int(type::f64) == int(dtype::f64));
 static_assert(int(type::i8) == int(dtype::i8) && int(type::i8) + 3 == int(dtype::i64));
 static_assert(int(type::u8) == int(dtype::u8) && int(type::u8) + 3 == int(dtype::u64));
@@ -31,7 +31,7 @@ std::size_t size_of_one(const launch_argument& a) noexcept
     return a.operand == launch_argument::no_operand ? a.type.size : size_of(dtype(a.type.code));
 }
 
-// Neither a number nor an enumeration: a function that takes one of those says so.
+// Neither a number nor an enumeration: a function declares those by their own type.
 bool is_class(type_code c) noexcept
 {
     switch (dtype(c)) {
@@ -47,14 +47,14 @@ bool is_class(type_code c) noexcept
 
 bool takes(const parameter& p, const launch_argument& a) noexcept
 {
-    // Whoever only reads does not mind that more is allowed.
+    // A read-only parameter accepts a writable buffer.
     const form given = form_of(a);
     const bool fits = given == p.form || (given == form::write && p.form == form::read);
     if (!fits || p.size != size_of_one(a))
         return false;
     if (p.type != type::other)
         return int(p.type) == int(a.type.code);
-    // Buffers have elements and no structures, so that one of those lies in a buffer of whatever elements.
+    // Buffers hold elements, not structures, so a buffer parameter of type `other` accepts any elements.
     return p.form != form::value || is_class(a.type.code);
 }
 
@@ -73,13 +73,14 @@ std::string text_of(form f, int code, std::size_t size)
 
 error_code mismatch(const function& f, const std::string& why)
 {
-    return note_error(errc::argument_mismatch, "plugin.call: " + std::string(f.name) + ": " + why);
+    return make_error_with_message(errc::argument_mismatch, "plugin.call: " + std::string(f.name) + ": " + why);
 }
 
 error_code unknown(const call_head& head)
 {
-    return note_error(errc::function_missing,
-                      std::string("plugin.call: no plug-in has a function named ") + head.function);
+    return make_error_with_message(errc::function_missing,
+                                   std::string("plugin.call: no plug-in has a function named ") + head.function +
+                                       (any_loaded() ? "" : ", because device_options::plugin is null"));
 }
 
 error_code check_arguments(const function& f, const call_head& head)
@@ -103,7 +104,7 @@ error_code check_arguments(const function& f, const call_head& head)
 call_head make_head(std::string_view function, std::size_t count) noexcept
 {
     call_head head;
-    // One that is too long fills all of it, which is how `check_call` knows.
+    // A name that is too long leaves no terminating zero, which `check_call` detects.
     std::ranges::copy(function.substr(0, call_head::room), head.function);
     head.count = static_cast<std::uint32_t>(count);
     return head;
@@ -112,10 +113,10 @@ call_head make_head(std::string_view function, std::size_t count) noexcept
 error_code check_call(const call_head& head)
 {
     if (head.function[0] == 0)
-        return note_error(errc::invalid_argument, "plugin.call: the name of the function is empty");
+        return make_error_with_message(errc::invalid_argument, "plugin.call: the name of the function is empty");
     if (std::ranges::find(head.function, '\0') == std::end(head.function))
-        return note_error(errc::invalid_argument, "plugin.call: the name of the function has more than " +
-                                                      std::to_string(call_head::room - 1) + " characters");
+        return make_error_with_message(errc::invalid_argument, "plugin.call: the name of the function has more than " +
+                                                                   std::to_string(call_head::room - 1) + " characters");
     const function* f = find(head.function);
     return f ? check_arguments(*f, head) : unknown(head);
 }
@@ -137,7 +138,7 @@ error_code run(const bound_op& o, const native_stream& where) noexcept
     }
     char why[256]{};
     if (f->call(f->target, {where.backend.data(), where.handle}, arguments.data(), why, sizeof(why) - 1) != 0)
-        return note_error(errc::user_exception, "plugin.call: " + std::string(f->name) + ": " + why);
+        return make_error_with_message(errc::user_exception, "plugin.call: " + std::string(f->name) + ": " + why);
     return {};
 }
 

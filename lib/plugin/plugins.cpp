@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <dlfcn.h>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 namespace coaccel::plugin {
@@ -23,7 +24,7 @@ struct registry {
     boost::unordered_flat_map<std::string_view, entry> functions;
 };
 
-// Never destroyed: ops may still run while the program ends.
+// Never destroyed: ops may still run during static destruction.
 registry& instance()
 {
     static registry& r = *new registry;
@@ -32,13 +33,16 @@ registry& instance()
 
 error_code refuse(const std::string& file, const std::string& why)
 {
-    return note_error(errc::plugin_missing, "plug-in " + file + ": " + why);
+    return make_error_with_message(errc::plugin_missing, "plug-in " + file + ": " + why);
 }
 
-std::string last_error()
+/// The loader's message about `file`, without the name of the file at its beginning.
+std::string last_error(const std::string& file)
 {
-    const char* text = ::dlerror();
-    return text ? text : "cannot be loaded";
+    const char* const told = ::dlerror();
+    const std::string_view text = told ? told : "cannot be loaded";
+    const std::string name = file + ": ";
+    return std::string(text.starts_with(name) ? text.substr(name.size()) : text);
 }
 
 bool is_sound(const function& f) noexcept
@@ -47,7 +51,7 @@ bool is_sound(const function& f) noexcept
            (f.parameters || f.parameter_count == 0);
 }
 
-/// Nothing is added unless everything can be.
+/// Adds all functions or none.
 error_code add(registry& r, const table& t, const std::string& file)
 {
     std::vector<const function*> fresh;
@@ -70,10 +74,10 @@ error_code add(registry& r, const table& t, const std::string& file)
 
 error_code load(const std::string& file)
 {
-    // Not under the lock: it runs code of the plug-in's, and calls would have to wait for it.
+    // Not under the lock: dlopen runs the plug-in's code, and calls would have to wait for it.
     void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-        return refuse(file, last_error());
+        return refuse(file, last_error(file));
     const auto tell = reinterpret_cast<const table* (*)()>(::dlsym(handle, entry_symbol));
     const table* told = tell ? tell() : nullptr;
     auto& r = instance();
@@ -100,6 +104,13 @@ const function* find(std::string_view name) noexcept
     const std::scoped_lock lock(r.mutex);
     const auto found = r.functions.find(name);
     return found == r.functions.end() ? nullptr : found->second.what;
+}
+
+bool any_loaded() noexcept
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    return !r.handles.empty();
 }
 
 } // namespace coaccel::plugin

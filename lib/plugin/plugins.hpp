@@ -8,20 +8,23 @@
 #include <string>
 #include <string_view>
 
-// The functions of the plug-ins in this process. A plug-in is never unloaded: ops under way and the CUDA runtime refer
-// to it until the end.
+// The functions of the plug-ins in this process. A plug-in is never unloaded: ops in flight and the CUDA runtime refer
+// to it until the process ends.
 namespace coaccel::plugin {
 
-/// Adds what the plug-in has, unless it was loaded before.
+/// Adds the plug-in's functions, unless it was loaded before.
 ///
-/// Errors: errc::plugin_missing when the system refuses to load it, it is no plug-in or one for another version of the
-/// interface, or another has a function of the same name; the message says which.
+/// Errors: errc::plugin_missing when the system cannot load it, it is not a plug-in, it is for another version of the
+/// interface, or another plug-in has a function of the same name; the message says which.
 COACCEL_DECL error_code load(const std::string& file);
 
-/// Null: no such function.
+/// Null if there is no such function.
 COACCEL_DECL const function* find(std::string_view name) noexcept;
 
-/// Calls the function that a call_op names, with the memory of its operands.
+/// Whether this process has loaded a plug-in.
+COACCEL_DECL bool any_loaded() noexcept;
+
+/// Calls the function named by a call_op, with the memory of its operands.
 COACCEL_DECL error_code run(const bound_op& call, const native_stream& where) noexcept;
 
 } // namespace coaccel::plugin

@@ -17,12 +17,12 @@ constexpr nanoseconds longest_spin = std::chrono::seconds(1);
 error_code worker_options::check() const noexcept
 {
     return detail::check_options({
-        {staging_bytes >= least_staging && staging_bytes <= most_staging,
-         "worker.staging_bytes is to be from 1 MiB to 64 GiB"},
-        {start_timeout > nanoseconds(0), "worker.start_timeout is to be above zero"},
-        {heartbeat == nanoseconds(0) || heartbeat >= least_heartbeat,
-         "worker.heartbeat is to be zero, for none, or at least 50 ms"},
-        {spin >= nanoseconds(0) && spin <= longest_spin, "worker.spin is to be from 0 to 1 s"},
+        {staging_bytes >= least_staging && staging_bytes <= most_staging, "worker.staging_bytes", staging_bytes,
+         "it must be from 1 MiB to 64 GiB"},
+        {start_timeout > nanoseconds(0), "worker.start_timeout", start_timeout, detail::above_zero},
+        {heartbeat == nanoseconds(0) || heartbeat >= least_heartbeat, "worker.heartbeat", heartbeat,
+         "it must be 0, for none, or at least 50 ms"},
+        {spin >= nanoseconds(0) && spin <= longest_spin, "worker.spin", spin, "it must be from 0 to 1 s"},
     });
 }
 

@@ -1,6 +1,6 @@
 #include "device/backends.hpp"
-#include "worker/server.hpp"
-#include "worker/shared_area.hpp"
+#include "posix/shared_memory.hpp"
+#include "worker/child/server.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -28,27 +28,27 @@ using namespace coaccel::worker;
 constexpr const char* usage = "coaccel-worker runs the context of an isolated device. It is started by the library, "
                               "never by hand.\n";
 
-unique_fd take(descriptor d)
+detail::unique_fd take(descriptor d)
 {
-    return unique_fd(static_cast<int>(d));
+    return detail::unique_fd(static_cast<int>(d));
 }
 
-// What a plug-in executes has no use for them, and would hold on to the lifeline.
+// Programs that a plug-in executes must not inherit the descriptors: they would keep the lifeline open.
 void keep_descriptors()
 {
     for (int d = static_cast<int>(descriptor::control); d <= static_cast<int>(descriptor::lifeline); ++d)
         (void)::fcntl(d, F_SETFD, FD_CLOEXEC);
 }
 
-// Tells the parent the status, which the system does not where the parent's program ignores SIGCHLD.
+// Sends the exit status to the parent, because the system reports none if the parent's program ignores SIGCHLD.
 void say_status(int status, void*)
 {
     const auto word = static_cast<unsigned char>(status);
     (void)::send(static_cast<int>(descriptor::lifeline), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// The lifeline breaks when the parent goes; when a process that it has forked holds on to the other end, the change of
-// parent tells. On a thread, because the others may be stuck in the driver.
+// The lifeline closes when the parent ends; if a process that the parent forked keeps the other end open, the change of
+// the parent's pid shows it. On its own thread, because the others may block in the driver.
 void end_with_parent()
 {
     const pid_t parent = ::getppid();
@@ -71,14 +71,14 @@ void limit(const worker_setup& setup)
         std::fprintf(stderr, "the limit of memory could not be set: %s\n", std::strerror(errno));
 }
 
-// The driver has a set-uid program make its device files when they are not there, which has to be able to.
+// If its device files are missing, the driver creates them with a set-uid program, which no_new_privs would make fail.
 bool driver_needs_rights(const worker_setup& setup)
 {
     return setup.kind != static_cast<std::uint8_t>(device_kind::host) && ::access("/dev/nvidia-uvm", F_OK) != 0 &&
            ::access("/usr/bin/nvidia-modprobe", X_OK) == 0;
 }
 
-// What this thread and those it starts execute has no more rights than this process.
+// Programs executed by this thread and by threads it starts gain no more rights than this process.
 void gain_no_rights()
 {
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) != 0)
@@ -112,7 +112,7 @@ int serve(const char* plugin)
         std::fputs(usage, stderr);
         return exit_usage;
     }
-    auto control_area = shared_area::adopt(take(descriptor::control), static_cast<std::size_t>(size.st_size));
+    auto control_area = detail::shared_memory::adopt(take(descriptor::control), static_cast<std::size_t>(size.st_size));
     if (!control_area)
         return fail(control_area.error());
     const auto memory = control_area.value().bytes();
@@ -125,7 +125,7 @@ int serve(const char* plugin)
     control.attached.store(1, std::memory_order_relaxed);
     worker_setup setup;
     std::memcpy(&setup, &control.setup, sizeof(setup));
-    // What kernels and plug-ins print goes to the log, line by line.
+    // Output of kernels and plug-ins goes to the log, line by line.
     (void)::dup2(2, 1);
     (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     const bool rights_later = driver_needs_rights(setup);
@@ -133,13 +133,13 @@ int serve(const char* plugin)
         gain_no_rights();
     end_with_parent();
     limit(setup);
-    auto staging = shared_area::adopt(take(descriptor::staging), setup.staging_bytes);
+    auto staging = detail::shared_memory::adopt(take(descriptor::staging), setup.staging_bytes);
     if (!staging)
         return fail(staging.error());
     auto request_bell = doorbell::adopt_wait(take(descriptor::request_bell));
     auto reply_bell = doorbell::adopt_ring(take(descriptor::reply_bell));
 
-    // Which op fails is decided by the parent, which outlives its workers.
+    // The parent, which outlives its workers, decides which op fails.
     host_faults plan;
     plan.out_of_memory_at = setup.host.faults.out_of_memory_at;
     plan.delay = setup.host.faults.delay;
@@ -162,7 +162,7 @@ int serve(const char* plugin)
             return made;
         },
         faults);
-    // A context that is dead may never come out of its driver.
+    // The destructor of a dead context may block in the driver forever.
     say_status(0, nullptr);
     ::_exit(0);
 }

@@ -17,7 +17,7 @@ namespace chaos {
 
 namespace asio = coaccel::asio;
 
-/// What is not over yet, and a way to wait until all of it is.
+/// Counts unfinished items, and can wait until all have finished.
 class outstanding {
 public:
     void add(std::uint64_t n = 1) noexcept
@@ -34,7 +34,7 @@ public:
         none_left_.notify_all();
     }
 
-    /// Of those that no longer add anything.
+    /// Precondition: no more items are added.
     void wait_until_over(std::chrono::steady_clock::time_point end)
     {
         std::unique_lock lock(mutex_);
@@ -59,7 +59,7 @@ struct tally {
     std::atomic<std::uint64_t> unexpected{0};
     std::atomic<std::uint64_t> out_of_memory{0};
     std::atomic<std::uint64_t> shutdowns{0};
-    /// Devices that did not come back.
+    /// Devices that did not recover.
     std::atomic<std::uint64_t> stuck{0};
 };
 
@@ -74,7 +74,7 @@ private:
     std::minstd_rand random_;
 };
 
-/// One place for a device; when the device is shut down or fails, another takes its place.
+/// Holds a device; when the device is shut down or fails, another replaces it.
 class seat {
 public:
     explicit seat(const coaccel::device_options& o) : options(o) { options.host.injector = &injector; }
@@ -91,7 +91,7 @@ public:
         return std::exchange(device_, std::move(d));
     }
 
-    /// Odd while somebody forges the answers of the device, which nobody can then hold it to.
+    /// Odd while the replies of the device are being forged, so that its results cannot be checked.
     std::uint32_t epoch() const noexcept { return epoch_.load(); }
     void next_epoch() noexcept { ++epoch_; }
     bool honest_since(std::uint32_t epoch) const noexcept { return epoch % 2 == 0 && epoch_.load() == epoch; }
@@ -105,35 +105,35 @@ private:
     std::atomic<std::uint32_t> epoch_{0};
 };
 
-/// What devices there are, and what happens to them.
+/// The devices of a run, and the faults injected into them.
 class plan {
 public:
     virtual ~plan() = default;
 
     virtual coaccel::device_options options_for(int seat) const = 0;
-    /// The most elements of a copy.
+    /// The maximum number of elements of a copy.
     virtual std::uint32_t most_elements() const noexcept = 0;
     virtual std::chrono::milliseconds longest_pause() const noexcept = 0;
 
-    /// Before there is any device; false when there can be none.
+    /// Called before there is any device; returns false if there can be none.
     virtual bool begin() { return true; }
 
-    /// One misfortune.
+    /// Injects one fault.
     virtual asio::awaitable<void> strike(seat& s, tally& counts, dice& random) = 0;
 
-    /// Beyond those that the injectors played.
+    /// The number of faults besides those of the injectors.
     virtual std::uint64_t faults() const noexcept { return 0; }
 
-    /// How contexts ended, where it is known: words of the form "what=count ".
+    /// Prints how contexts ended, if known: words of the form "what=count ".
     virtual void print_ends() const {}
-    /// Whether each kind was found out for what it is.
+    /// Whether each kind of end was recognised correctly.
     virtual bool saw_all_ends() const { return true; }
 
-    /// What is left when every device is gone.
+    /// The number of leaked resources after all devices are destroyed.
     virtual std::uint64_t left() { return 0; }
 };
 
-/// What the devices of all plans have in common.
+/// The options that the devices of all plans share.
 coaccel::device_options common_options(int seat);
 
 std::unique_ptr<plan> in_process_plan();
@@ -141,7 +141,7 @@ std::unique_ptr<plan> worker_plan();
 
 asio::awaitable<void> pause(std::chrono::milliseconds time);
 
-/// Makes sure that the seat holds a device that works.
+/// Ensures that the seat holds a working device.
 asio::awaitable<void> renew(seat& s, tally& counts);
 
 /// Coroutines that use the seat until `stop`, with checked results.
@@ -157,7 +157,7 @@ private:
     void count(const coaccel::error_code& ec, std::uint32_t epoch);
     void judge(std::uint64_t wrong);
 
-    /// Counts an answer; true when it is a success.
+    /// Counts a result; returns true for success.
     template <class T>
     bool take(const coaccel::result<T>& r)
     {

@@ -11,14 +11,14 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// What may go wrong here, one way or another.
+// The errors that may occur here.
 bool expected(const error_code& ec)
 {
     return ec == fault::context_lost || ec == fault::busy || ec == fault::stopped || ec == errc::device_failed ||
            ec == asio::error::operation_aborted;
 }
 
-// Small whole numbers: sums of products are exact, in whatever order and with whatever rounding they are made.
+// Small whole numbers: sums of products are exact, in any order and with any rounding.
 std::vector<float> some_numbers(std::size_t n, std::uint32_t seed)
 {
     std::vector<float> v(n);
@@ -40,7 +40,7 @@ asio::awaitable<void> client::run()
     while (!stop_.load(std::memory_order_relaxed)) {
         epoch_ = where_.epoch();
         const bool fine = co_await round(where_.current());
-        // Back off, so that a device that is down is not drowned.
+        // Back off, so that a device that is down is not overloaded.
         if (!fine)
             co_await pause(1ms);
     }
@@ -94,7 +94,7 @@ asio::awaitable<bool> client::round(device gpu)
     if (!take(x))
         co_return false;
     counts_.ops.add();
-    auto y = co_await gpu.async_alloc<float>(n, init::zero);
+    auto y = co_await gpu.async_alloc<float>(n, memory_init::zero);
     if (!take(y))
         co_return false;
     switch (what) {
@@ -112,7 +112,7 @@ asio::awaitable<bool> client::add(device gpu, buffer<float> x, buffer<float> y, 
     auto summed = co_await gpu.with(how()).async_exec(seq(twice, twice));
     if (!take(summed))
         co_return false;
-    // Gone while the download may still wait for it.
+    // Released while the download may still wait for it.
     x.reset();
     counts_.ops.add();
     auto out = co_await gpu.async_download(y);
@@ -138,7 +138,7 @@ asio::awaitable<bool> client::reduce(device gpu, buffer<float> x, float value)
 asio::awaitable<bool> client::cancelled(device gpu, buffer<float> x)
 {
     const auto ex = co_await asio::this_coro::executor;
-    // One strand for the signal and the handler, as Asio asks of everybody.
+    // One strand for the signal and the handler, as Asio requires.
     auto strand = asio::make_strand(ex);
     auto signal = std::make_shared<asio::cancellation_signal>();
     auto on_answer = [self = this, epoch = epoch_, signal](error_code ec) { self->count(ec, epoch); };
@@ -204,7 +204,7 @@ asio::awaitable<bool> client::there_and_back(device gpu)
     const std::size_t n = 1 + pick(pick(8) == 0 ? most_elements_ : 2000);
     const std::vector<float> data = some_numbers(n, pick(1000));
     exec_options options = how();
-    // Nothing that it names dies with a context.
+    // The request uses no object that is lost with a context.
     options.retry = pick(2) == 0 ? retry::idempotent : retry::never;
     counts_.ops.add();
     auto x = co_await gpu.with(options).async_upload(data);
@@ -235,7 +235,7 @@ asio::awaitable<bool> client::too_much(device gpu)
     const std::size_t n = where_.options.host.memory_limit / sizeof(float) + 1 + pick(1000);
     counts_.ops.add();
     auto x = co_await gpu.with(how()).async_alloc<float>(n);
-    // There is no room for it in any context.
+    // No context has room for it.
     const bool made = take(x);
     judge(made);
     co_return !made && x.error() == errc::out_of_memory;

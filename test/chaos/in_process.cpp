@@ -6,7 +6,7 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 
-/// Devices in this process, with faults that the host backend plays.
+/// Devices in this process, with faults injected by the host backend.
 class in_process final : public plan {
 public:
     device_options options_for(int i) const override
@@ -14,7 +14,7 @@ public:
         constexpr completion strategies[] = {completion::adaptive, completion::host_fn, completion::sync,
                                              completion::adaptive};
         device_options o = common_options(i);
-        o.host.mode = i == 3 ? host_mode::in_turn : host_mode::pool;
+        o.host.mode = i == 3 ? host_mode::inline_ : host_mode::pool;
         o.host.memory_limit = 8 << 20;
         o.context.completion = strategies[i];
         o.context.hang_timeout = 50ms;

@@ -1,6 +1,5 @@
-// Random faults, cancellations, deadlines, releases and shutdowns against several devices from many
-// coroutines. Every op must be answered exactly once, every right answer must be right, and in the end
-// nothing may be left.
+// Random faults, cancellations, deadlines, releases and shutdowns on several devices, from many coroutines. Every op
+// must complete exactly once, every successful result must be correct, and nothing may be leaked at the end.
 #include "chaos.hpp"
 
 #include <charconv>
@@ -64,7 +63,7 @@ asio::awaitable<void> trouble(plan& what, seat& s, tally& counts, const std::ato
     }
 }
 
-/// Buffers nobody holds any more must be gone.
+/// Buffers without an owner must have been released.
 asio::awaitable<void> close(seat& s, std::atomic<std::uint64_t>& leaked)
 {
     auto gpu = s.replace({});
@@ -82,7 +81,7 @@ asio::awaitable<void> progress_line(const tally& counts, const std::atomic<bool>
     std::fprintf(stderr, "\n");
 }
 
-/// How many of them have not ended by then.
+/// How many of them have not finished by then.
 std::uint64_t unended(const std::vector<std::future<void>>& all, steady_clock::time_point end)
 {
     std::uint64_t n = 0;
@@ -128,7 +127,7 @@ int run(plan& what, int seconds, std::uint32_t seed)
     std::uint64_t hung = unended(troubles, steady_clock::now() + grace);
     line.get();
     const auto end = steady_clock::now() + grace;
-    // They ask for ops, so they come first.
+    // First the clients, because they submit ops.
     counts.clients.wait_until_over(end);
     counts.ops.wait_until_over(end);
     hung += counts.clients.left() + counts.stuck;
@@ -147,7 +146,7 @@ int run(plan& what, int seconds, std::uint32_t seed)
         io.stop();
     for (auto& t : threads)
         t.join();
-    // What devices leave to its threads, such as workers that stood by, is over then.
+    // Work that devices leave to its threads, such as ending standbys, has finished then.
     own.reset();
     leaked += what.left();
 
@@ -162,7 +161,7 @@ int run(plan& what, int seconds, std::uint32_t seed)
     std::printf("faults=%llu ops=%llu lost=%llu hung=%llu leaked=%llu\n", static_cast<unsigned long long>(faults),
                 static_cast<unsigned long long>(counts.ops.over()), static_cast<unsigned long long>(lost),
                 static_cast<unsigned long long>(hung), static_cast<unsigned long long>(leaked.load()));
-    // Some faults are rare, and clients that ask for too much, but not that rare.
+    // Some faults are rare, and so are requests that are too large, but both occur in a run of this length.
     const bool alive = faults > 0 && counts.succeeded > 0 && (counts.out_of_memory > 0 || seconds < 5) &&
                        (what.saw_all_ends() || seconds < 30);
     return lost + hung + leaked + counts.wrong + counts.unexpected == 0 && alive ? 0 : 1;

@@ -1,6 +1,6 @@
 #include "chaos.hpp"
-#include "worker/unique_fd.hpp"
-#include "worker/wire.hpp"
+#include "posix/unique_fd.hpp"
+#include "worker/protocol/wire.hpp"
 
 #include <coaccel/core/log.hpp>
 
@@ -73,7 +73,7 @@ public:
         std::error_code ec;
         if (std::filesystem::read_symlink(path, ec).string().find("coaccel-control") == std::string::npos)
             return;
-        const worker::unique_fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+        const coaccel::detail::unique_fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
         struct stat found = {};
         if (!fd || ::fstat(fd.get(), &found) != 0 || found.st_size != static_cast<off_t>(worker::control_bytes))
             return;
@@ -102,7 +102,7 @@ public:
         case 0: ring.written.store(nonsense); break;
         case 1: ring.taken.store(nonsense); break;
         case 2:
-            // Both rings, and what is in them.
+            // Both rings and their content.
             fill(random, worker::ring_offset, 2 * worker::ring_bytes);
             break;
         default: {
@@ -135,7 +135,7 @@ asio::awaitable<bool> moves_on(const device& gpu, generation from, steady_clock:
     }
 }
 
-// One that was not there before; zero when none comes.
+// Returns a child that did not exist before; zero if none appears.
 asio::awaitable<int> next_child(const std::vector<int>& before)
 {
     for (int i = 0; i < 100; ++i) {
@@ -147,7 +147,7 @@ asio::awaitable<int> next_child(const std::vector<int>& before)
     co_return 0;
 }
 
-/// How workers ended, as their supervision tells it.
+/// How workers ended, according to the log.
 struct ends {
     static constexpr std::array<std::pair<const char*, std::string_view>, 4> kinds{{{"killed", "ended by signal"},
                                                                                     {"stood_still", "no sign of life"},
@@ -177,7 +177,7 @@ struct ends {
     static inline std::array<std::atomic<std::uint64_t>, kinds.size()> counts{};
 };
 
-/// Devices in worker processes, to which everything happens that can happen to a process.
+/// Devices in worker processes, into which all faults of a process are injected.
 class isolated final : public plan {
 public:
     device_options options_for(int i) const override
@@ -191,7 +191,7 @@ public:
         o.restart.max_restarts = 30;
         o.worker.staging_bytes = 1 << 20;
         o.worker.heartbeat = 300ms;
-        // A worker that is stopped before its first sign of life is given this long.
+        // A worker that is stopped before its first heartbeat has this much time.
         o.worker.start_timeout = 3s;
         o.worker.log = &ends::add;
         return o;
@@ -202,7 +202,7 @@ public:
 
     bool begin() override
     {
-        // What comes into being once and stays is there after the first.
+        // Objects that are created once and kept exist after the first device.
         error_code ec;
         {
             asio::io_context io;
@@ -272,7 +272,7 @@ private:
         ++faults_;
     }
 
-    // The successor is killed as soon as it is there, or starts slowly.
+    // The successor is killed as soon as it exists, or starts slowly.
     asio::awaitable<void> at_birth(int pid, dice& random)
     {
         const auto before = children();
@@ -289,7 +289,7 @@ private:
         send(next, SIGCONT);
     }
 
-    // It may be one that stands by.
+    // It may be a standby.
     void any_child(dice& random)
     {
         const auto all = children();
@@ -305,7 +305,7 @@ private:
         ++faults_;
         s.next_epoch();
         area.scribble(random);
-        // Nonsense that is never looked at does no harm, so the worker may go on.
+        // Invalid data that is never read is harmless, so the worker may continue.
         if (!co_await moves_on(gpu, g, 50ms))
             send(pid, SIGKILL);
         if (!co_await moves_on(gpu, g, 20s))
@@ -316,7 +316,7 @@ private:
     asio::awaitable<void> roll_over(device gpu, tally& counts)
     {
         counts.ops.add();
-        // Whatever happens to the next worker is its error.
+        // The result is ignored, because a fault may be injected into the next worker.
         (void)co_await gpu.async_replace();
         counts.ops.remove();
     }

@@ -1,4 +1,4 @@
-// Giving memory back must not fail.
+// The function that releases memory must be noexcept.
 // expect: backend_has_memory
 // expect: b\.release\(s, p, n, k\)|noexcept
 #include <coaccel/core/backend.hpp>

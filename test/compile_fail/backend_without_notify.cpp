@@ -1,4 +1,4 @@
-// A wrong model of `backend` is told which requirement it misses.
+// The diagnostic names the requirement that an incomplete model of `backend` misses.
 // expect: backend_has_events
 // expect: b\.notify\(e, n\)
 #include <coaccel/core/backend.hpp>

@@ -1,4 +1,4 @@
-// A buffer is moved, never copied.
+// A buffer can be moved but not copied.
 // expect: use of deleted function|call to implicitly-deleted copy constructor
 #include <coaccel/core/buffer.hpp>
 

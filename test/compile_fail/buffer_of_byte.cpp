@@ -1,4 +1,4 @@
-// A buffer holds elements that have a dtype.
+// The elements of a buffer must have a dtype.
 // expect: constraint
 // expect: element<T>|does not satisfy 'element'
 #include <coaccel/core/buffer.hpp>

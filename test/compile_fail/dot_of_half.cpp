@@ -1,4 +1,4 @@
-// Levels 1 and 2 of BLAS exist for f32 and f64 only.
+// BLAS levels 1 and 2 exist for f32 and f64 only.
 // expect: constraint
 // expect: real<T>|does not satisfy 'real'
 #include <coaccel/ops/blas.hpp>

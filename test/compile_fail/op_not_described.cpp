@@ -1,4 +1,4 @@
-// An op describes its fields.
+// An op must describe its fields.
 // expect: constraint
 // expect: has_describe_members<Op>|has_describe_members<silent>
 #include <coaccel/core/op.hpp>

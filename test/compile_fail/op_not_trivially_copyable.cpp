@@ -1,4 +1,4 @@
-// An op is trivially copyable: it travels by memcpy.
+// An op must be trivially copyable, because it is transferred with memcpy.
 // expect: constraint
 // expect: is_trivially_copyable_v<Op>|is_trivially_copyable_v<named>
 #include <coaccel/core/op.hpp>

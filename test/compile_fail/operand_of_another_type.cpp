@@ -1,4 +1,4 @@
-// An operand takes a buffer of its own element type.
+// An operand accepts only buffers of its own element type.
 // expect: could not convert|no viable conversion|conversion from .* requested
 #include <coaccel/ops/blas.hpp>
 

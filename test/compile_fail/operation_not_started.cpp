@@ -1,4 +1,4 @@
-// An operation that nothing starts may not be dropped in silence.
+// Discarding an operation that was never started is an error.
 // expect: this operation has not been started: co_await it, or pass a completion token such as
 // expect: -Wunused-result|nodiscard
 #include <coaccel/device/device.hpp>

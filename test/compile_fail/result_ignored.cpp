@@ -1,4 +1,4 @@
-// A result may not be dropped in silence.
+// Discarding a result is an error.
 // expect: -Wunused-result|nodiscard
 #include <coaccel/core/result.hpp>
 

@@ -1,4 +1,4 @@
-// An upload with a future starts at once, so that a temporary would be gone before it is copied.
+// An upload with a future starts at once, so a temporary would be destroyed before it is copied.
 // expect: the range is a temporary
 #include <coaccel/device/device.hpp>
 

@@ -1,4 +1,4 @@
-// An upload with a callback starts at once, with options too.
+// An upload with a callback starts at once, also with options.
 // expect: the range is a temporary
 #include <coaccel/device/device.hpp>
 

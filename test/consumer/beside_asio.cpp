@@ -1,5 +1,5 @@
-// A user's program that also uses Asio for itself: signals, resolvers, timers and strands, in the io_context that its
-// device uses. Asio keeps state in static variables, and every part of a program must see the same ones.
+// A user program that also uses Asio directly: signals, resolvers, timers and strands, in the io_context of its device.
+// Asio keeps state in static variables, and all parts of a program must share the same ones.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/bind_executor.hpp>
@@ -38,11 +38,12 @@ void expect(bool good, const char* what)
     std::printf("%s: %s\n", what, good ? "as expected" : "FAILED");
 }
 
-/// A device whose operations run on its executor, so that the library takes part in every turn of the io_context.
+/// A device whose operations run on its executor, so that library code runs between all other handlers of the
+/// io_context.
 asio::awaitable<ca::device> make_device(asio::any_io_executor executor)
 {
     ca::device_options options{.kind = ca::device_kind::host};
-    options.host.mode = ca::host_mode::in_turn;
+    options.host.mode = ca::host_mode::inline_;
     co_return co_await ca::device::async_create(executor, options, asio::use_awaitable);
 }
 
@@ -54,7 +55,7 @@ asio::awaitable<void> use_device(ca::device dev)
     expect(sum == 10, "an operation");
 }
 
-/// Ends with the first signal, or after a while without one.
+/// Ends with the first signal, or after a timeout.
 void signals()
 {
     asio::io_context io;
@@ -97,7 +98,7 @@ void resolver_and_timer()
     expect(expired, "a timer");
 }
 
-/// Handlers of a device's operations on a strand, in an io_context of several threads.
+/// Completion handlers of device operations on a strand, in an io_context with several threads.
 void strand()
 {
     asio::io_context io;
@@ -146,8 +147,8 @@ void strand()
     expect(completed == 2 * rounds && together == 0 && elsewhere == 0, "a strand");
 }
 
-/// An operation that is started on the device's own executor runs in the initiating call, so that its completion is
-/// all that the io_context runs. For this the library must see that it is called from a thread of the io_context.
+/// An operation started on the device's own executor runs inside the initiating call, so the io_context runs only its
+/// completion handler. This requires that the library detects a call from a thread of the io_context.
 void turns()
 {
     asio::io_context io(1);

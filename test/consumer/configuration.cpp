@@ -1,4 +1,4 @@
-// Calls nothing of coaccel's: including one of its headers is enough to be held to its configuration of Asio.
+// Calls no coaccel function: including one coaccel header is enough to enforce its Asio configuration.
 #include <coaccel/core/result.hpp>
 
 int main() {}

@@ -1,5 +1,5 @@
-// A user's program: it multiplies two matrices on a host device, in this process and in a worker's, and has a function
-// of its plug-in double them.
+// A user program: it multiplies two matrices on a host device, in this process and in a worker process, and calls a
+// plug-in function that doubles them.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/any_io_executor.hpp>

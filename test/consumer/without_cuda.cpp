@@ -1,5 +1,5 @@
-// A build without the CUDA backend says so to whoever insists on a GPU, and runs on the CPU otherwise, in this process
-// and in a worker's.
+// A build without the CUDA backend returns an error when a GPU is required, and otherwise runs on the CPU, in this
+// process and in a worker process.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// What a device was made of, and what it computed.
+/// The backend of a device and the result it computed.
 struct answer {
     std::string backend;
     float sum = 0;

@@ -15,7 +15,7 @@ namespace fuzz {
 
 using bytes = std::vector<std::byte>;
 
-/// What a fuzzer has to tell apart from a crash; it ends the run and keeps the input.
+/// A violated requirement, which the fuzzer treats like a crash: it ends the run and keeps the input.
 inline void require(bool holds, const char* what)
 {
     if (holds)
@@ -24,7 +24,7 @@ inline void require(bool holds, const char* what)
     std::abort();
 }
 
-/// An input, taken apart from its beginning. Behind its end there are zeros.
+/// An input that is consumed from its beginning. After its end it yields zeros.
 class input {
 public:
     input(const std::uint8_t* data, std::size_t size) noexcept : left_(std::as_bytes(std::span(data, size))) {}
@@ -42,7 +42,7 @@ public:
         return value;
     }
 
-    /// A length and so many bytes, or what there is of them.
+    /// A length and that many bytes, or as many as are left.
     std::span<const std::byte> take_record() noexcept
     {
         const auto n = std::min<std::size_t>(take<std::uint16_t>(), left_.size());
@@ -55,7 +55,7 @@ private:
     std::span<const std::byte> left_;
 };
 
-/// Writes what an input reads.
+/// Writes data that an input reads.
 class script {
 public:
     template <std::integral T>
@@ -79,12 +79,12 @@ private:
     bytes all_;
 };
 
-// The steps of the targets: a byte, then what the step needs. A byte that is no step counts as the first of them.
+// The steps of the targets: a byte, then the data of the step. An invalid byte counts as the first step.
 
-/// Of what the parent of a worker does in one turn of the worker.
+/// Steps of a worker's parent in one turn of the worker.
 enum class request_step : std::uint8_t { record, position, answers_taken, scribble, deaf, idle };
 
-/// Of what a worker does, or somebody who uses its device.
+/// Steps of a worker, or of a user of its device.
 enum class reply_step : std::uint8_t {
     record,
     right_answer,
@@ -98,10 +98,10 @@ enum class reply_step : std::uint8_t {
     gauge
 };
 
-/// How a worker begins: warmed up; with an opening that is not part of the input.
+/// How a worker starts: warmed up; with an opening that is not part of the input.
 enum request_flag : std::uint8_t { standby = 1, opened = 2 };
 
-/// How a conversation with a worker begins, and ends.
+/// How a session with a worker starts and ends.
 enum reply_flag : std::uint8_t { greets = 1, is_dropped = 2, dies = 4 };
 
 enum class ring_step : std::uint8_t { write, read, sleep, written, taken, sleeping, length, poke };
@@ -113,11 +113,11 @@ Step take_step(input& in, Step last) noexcept
     return n <= static_cast<std::uint8_t>(last) ? static_cast<Step>(n) : Step{};
 }
 
-/// Of the contexts of all targets.
+/// The identity of the contexts of all targets.
 inline constexpr std::uint32_t device = 7;
 inline constexpr std::uint32_t generation = 3;
 
-/// Of the worker that takes requests.
+/// The staging memory of the worker that receives requests.
 inline constexpr std::size_t staging_size = std::size_t(16) << 10;
 
 } // namespace fuzz

@@ -1,5 +1,5 @@
-// Most bytes of an input are numbers in the middle of a record: sizes, offsets, places. Every other mutation moves one
-// of them a little and leaves the rest where it is.
+// Most bytes of an input are numbers inside a record: sizes, offsets, positions. Every second mutation changes one of
+// them a little and leaves the rest unchanged.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
-// A device's context whose worker is the input. Whatever it says, every request ends exactly once.
+// A device's context whose worker is controlled by the input. Whatever it sends, every request ends exactly once.
 #include "input.hpp"
 #include "parent_requests.hpp"
-#include "worker/remote_context.hpp"
+#include "worker/parent/remote_context.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -14,16 +14,17 @@
 namespace {
 
 using namespace coaccel;
+using namespace coaccel::detail;
 using namespace coaccel::worker;
 using detail::clock;
 using detail::next_turn;
 using fuzz::reply_step;
 using fuzz::require;
 
-/// No multiple of what positions are multiples of.
+/// Not a multiple of the alignment of positions.
 constexpr std::uint64_t impossible = ~std::uint64_t(0);
 
-/// What came of the requests.
+/// The results of the requests.
 class ledger final : public detail::context_events {
 public:
     void finished(detail::request& r, error_code ec) noexcept override
@@ -65,11 +66,11 @@ private:
     bool woken_ = false;
 };
 
-/// A process that only sleeps, and its end of the rings.
+/// A process that only sleeps, and its ends of the rings.
 struct fake_worker {
     fake_worker()
     {
-        auto control = shared_area::create(control_bytes, "fuzz").value();
+        auto control = shared_memory::create(control_bytes, "fuzz").value();
         memory = control.bytes();
         block = new (memory.data()) control_block;
         auto child = child_process::start(
@@ -81,7 +82,7 @@ struct fake_worker {
                              .start_timeout = std::chrono::hours(1),
                              .heartbeat = {},
                              .log = [](std::string_view) {}};
-        static const auto watch = overseer::shared();
+        static const auto watch = process_monitor::shared();
         link = std::make_unique<worker_link>(plan, std::move(control), doorbell::create().value(),
                                              doorbell::create().value(), unique_fd(), std::move(child).value(), watch);
         requests.emplace(block->requests, memory.subspan(ring_offset, ring_bytes));
@@ -94,7 +95,7 @@ struct fake_worker {
             (void)replies->write(record);
     }
 
-    // In the memory of the link, which lives for as long as the context that it goes to.
+    // In the memory of the link, which lives as long as the context that owns it.
     std::span<std::byte> memory;
     control_block* block = nullptr;
     std::unique_ptr<worker_link> link;
@@ -107,11 +108,11 @@ public:
     session(fuzz::input& in, const std::shared_ptr<staging>& memory) : in_(in), memory_(memory) {}
     ~session() { memory_->release(pinned_.data()); }
 
-    /// Whether the parent takes it for a worker.
+    /// Whether the parent accepts it as a worker.
     bool greet()
     {
         worker_.say(in_.take_record());
-        // Nothing to read would be something to wait for.
+        // Without a record the parent would wait.
         if (worker_.block->replies.written == 0)
             worker_.block->replies.written = impossible;
         return !worker_.link->wait_until_ready();
@@ -119,15 +120,15 @@ public:
 
     void begin(boost::asio::io_context& io)
     {
-        auto watch = bell_watch::create(io.get_executor(), worker_.link->reply_bell().wait_fd(), ledger_);
+        auto watch = doorbell_waiter::create(io.get_executor(), worker_.link->reply_bell().wait_fd(), ledger_);
         require(bool(watch), "there is a watch");
         context_options how;
-        // Never armed then: nobody runs the io_context.
+        // Never armed with polling, because the io_context does not run.
         how.completion = completion::polled;
         remote_setup setup;
         setup.identity = {fuzz::device, fuzz::generation};
         setup.memory = memory_;
-        // What a crew copies is copied at once.
+        // Without copy threads the copies run on this thread.
         setup.copy_threads = 0;
         link_ = worker_.link.get();
         context_ =
@@ -163,7 +164,7 @@ public:
 
     void end(std::uint8_t flags)
     {
-        // So that some are under way and some are held back.
+        // So that some requests are in flight and others are held back.
         for (std::size_t i = 0; i < requests_.all.size(); i += 3)
             submit(static_cast<std::uint8_t>(i));
         if ((flags & fuzz::is_dropped) == 0) {
@@ -177,7 +178,7 @@ public:
                 else
                     std::this_thread::yield();
         }
-        detail::pending_list left;
+        detail::async_op_list left;
         context_->drop(left);
         while (auto* r = left.pop_front())
             require(ledger_.under_way.erase(static_cast<detail::request*>(r)) == 1, "a request is dropped once");
@@ -186,7 +187,7 @@ public:
     }
 
 private:
-    /// Has the worker make a buffer, without which copies go nowhere.
+    /// Makes the worker create a buffer, which copies need.
     void make(const any_ref& wanted)
     {
         fuzz::one_op<detail::allocate_op> r({.count = wanted.size, .type = wanted.type});
@@ -194,15 +195,15 @@ private:
         context_->submit(r, clock::now());
         fuzz::bytes record;
         submit_frame asked;
-        for (verb what{}; what != verb::submit;) {
+        for (message_type what{}; what != message_type::submit;) {
             (void)worker_.requests->read(record);
             decoder in(record);
-            require(in.get(what, verb::adopt, verb::image), "it asks for something");
-            if (what == verb::submit)
+            require(in.get(what, message_type::adopt, message_type::image), "it asks for something");
+            if (what == message_type::submit)
                 require(get_submit(in, asked), "it asks for a buffer");
         }
         encoder out;
-        out.put(verb::ended);
+        out.put(message_type::ended);
         out.put(asked.id);
         out.put_error({});
         out.put_ref(wanted);
@@ -218,7 +219,7 @@ private:
             context_->submit(r, clock::now());
     }
 
-    /// To the next thing the context asks for; `otherwise`: with an end that the input has.
+    /// Replies to the next request of the context; `otherwise`: with a result from the input.
     void answer(bool otherwise)
     {
         fuzz::bytes record;
@@ -227,14 +228,14 @@ private:
         if (!got || !got.value())
             return;
         decoder in(record);
-        verb what{};
+        message_type what{};
         submit_frame frame;
-        require(in.get(what, verb::adopt, verb::image), "a parent writes what a worker understands");
-        if (what != verb::submit)
+        require(in.get(what, message_type::adopt, message_type::image), "a parent writes what a worker understands");
+        if (what != message_type::submit)
             return;
         require(get_submit(in, frame), "a parent submits what a worker understands");
         encoder out;
-        out.put(verb::ended);
+        out.put(message_type::ended);
         out.put(frame.id);
         out.put_bytes(rest);
         if (!otherwise)
@@ -269,7 +270,7 @@ private:
     fake_worker worker_;
     ledger ledger_;
     worker_link* link_ = nullptr;
-    // Behind those that it begins with.
+    // After the buffers that exist at the start.
     std::uint32_t next_slot_ = 9;
     std::unique_ptr<remote_context> context_;
 };

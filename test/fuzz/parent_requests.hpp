@@ -3,8 +3,8 @@
 
 #include "seeds.hpp"
 
-#include <coaccel/detail/request.hpp>
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/request.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <variant>
 
-// Requests of every kind that a context tells its worker of, without a device or a handler.
+// Requests of every kind that a context sends to its worker, without a device or a handler.
 namespace fuzz {
 
 namespace detail = coaccel::detail;
@@ -40,7 +40,7 @@ private:
     bound_op bound_;
 };
 
-/// Makes a buffer and writes to it.
+/// Allocates a buffer and writes to it.
 class upload final : public detail::request {
 public:
     explicit upload(std::span<const float> data)
@@ -66,7 +66,7 @@ private:
     std::array<bound_op, 2> bound_;
 };
 
-/// Gathers what is downloaded.
+/// Collects downloaded data.
 struct gathered {
     detail::collector sink() noexcept { return {this, &append, &room}; }
 
@@ -85,10 +85,10 @@ struct gathered {
     bytes all;
 };
 
-/// With memory for which the address sanitizer knows the bounds, but for what is pinned.
+/// All requests, with memory whose bounds the address sanitizer knows, except for the pinned memory.
 class every_request {
 public:
-    /// Above what is copied at once, in more than one piece.
+    /// More than the small copies, so that it takes several pieces.
     static constexpr std::size_t many = 76800;
     static constexpr std::size_t few = 100;
 

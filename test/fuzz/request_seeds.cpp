@@ -1,13 +1,13 @@
 #include "input.hpp"
 #include "seeds.hpp"
 #include "support/op_frames.hpp"
-#include "worker/remote_request.hpp"
+#include "worker/child/remote_request.hpp"
 
 #include <coaccel/ops/blas.hpp>
-#include <coaccel/ops/jit_launch.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/jit/occupancy.hpp>
 #include <coaccel/ops/memory.hpp>
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 namespace fuzz {
 
@@ -42,7 +42,7 @@ bytes run(const Op& op)
     return submission({plain(op)});
 }
 
-/// Of a launch or a call, with other first bytes where they name a kernel.
+/// A launch or a call; `first` replaces the first bytes where they name a kernel.
 template <class Op>
 bytes packed(const Op& op, std::span<const std::byte> first = {})
 {
@@ -75,7 +75,7 @@ bytes image(std::uint64_t id, std::uint64_t total, std::uint64_t offset, std::si
 bytes adoption()
 {
     encoder out;
-    out.put(verb::adopt);
+    out.put(message_type::adopt);
     out.put(device);
     out.put(generation);
     return copy_of(out);
@@ -84,12 +84,12 @@ bytes adoption()
 bytes release(const any_ref& ref)
 {
     encoder out;
-    out.put(verb::release);
+    out.put(message_type::release);
     out.put_ref(ref);
     return copy_of(out);
 }
 
-/// An op of this process' functions and addresses, which no worker may run.
+/// An op with functions and addresses of this process, which no worker may run.
 bytes user_call(op_kind what)
 {
     static const std::byte data[sizeof(detail::user_op)]{};
@@ -133,8 +133,8 @@ std::vector<std::vector<bytes>> conversations()
         {packed(plugin::call("scale", in<float>(x), out<float>(y), 1.5f))},
         {packed(plugin::call("fill_pairs", out<double>(ref<double>::from_raw(doubles)), pair{1, 2}, true))},
         {release(second), run(memory::fill<float>{y, 2})},
-        {submission({plain(memory::fill<float>{x, 2})}, play::poison)},
-        {submission({plain(memory::fill<float>{x, 2})}, play::hang)},
+        {submission({plain(memory::fill<float>{x, 2})}, injected_fault::poison)},
+        {submission({plain(memory::fill<float>{x, 2})}, injected_fault::hang)},
         {user_call(op_kind::plain)},
         {user_call(op_kind::launch)},
         {run(detail::read_op<float>{.src = x, .dst = nullptr, .count = elements})},

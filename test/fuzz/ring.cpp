@@ -1,5 +1,5 @@
-// Both ends of a ring, over memory and positions that the input changes at will between their calls.
-#include "worker/ring.hpp"
+// Both ends of a ring, whose memory and positions the input changes arbitrarily between their calls.
+#include "worker/transport/ring.hpp"
 
 #include "input.hpp"
 
@@ -27,7 +27,7 @@ public:
         case ring_step::sleep: sleep(); break;
         case ring_step::written: control_.written = tampered(control_.written); break;
         case ring_step::taken: control_.taken = tampered(control_.taken); break;
-        // A hint, which nothing but the waking depends on.
+        // A hint that only affects waking.
         case ring_step::sleeping: control_.sleeping = in_.take<std::uint32_t>(); break;
         case ring_step::length: {
             const auto at = in_.take<std::uint16_t>() % (capacity / 8) * 8;
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    /// Near to what it was, or anything.
+    /// A value close to the old one, or an arbitrary one.
     std::uint64_t tampered(std::uint64_t position)
     {
         fair_ = false;
@@ -111,7 +111,7 @@ private:
     static std::size_t room_for(std::size_t length) { return (4 + length + 7) / 8 * 8; }
 
     fuzz::input& in_;
-    // Of exactly the ring's size: the address sanitizer sees the first byte beyond it.
+    // Exactly the ring's size: the address sanitizer detects access beyond it.
     std::unique_ptr<std::byte[]> data_ = std::make_unique<std::byte[]>(capacity);
     ring_control control_;
     ring_writer writer_{control_, {data_.get(), capacity}};

@@ -1,7 +1,7 @@
-// Writes inputs that make sense for a fuzzer to begin with: seeds FOLDER, which gets a folder for each target.
+// Writes valid initial inputs for a fuzzer: seeds FOLDER, which gets a folder for each target.
 #include "seeds.hpp"
 
-#include "worker/wire.hpp"
+#include "worker/protocol/wire.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -14,7 +14,7 @@ using namespace coaccel;
 using namespace coaccel::worker;
 
 constexpr int kinds_of_request = 14;
-/// Of a place that is used for the first time; the next place has the next number.
+/// The id of a request in an entry that is used for the first time; the next entry has the next id.
 constexpr std::uint64_t first_id = std::uint64_t(1) << 32;
 
 template <class Step>
@@ -26,7 +26,7 @@ script& add(script& s, Step what)
 bytes ended(std::uint64_t id, const error_code& ec)
 {
     encoder out;
-    out.put(verb::ended);
+    out.put(message_type::ended);
     out.put(id);
     out.put_error(ec);
     return {out.record().begin(), out.record().end()};
@@ -35,7 +35,7 @@ bytes ended(std::uint64_t id, const error_code& ec)
 std::vector<script> reply_seeds()
 {
     std::vector<script> seeds;
-    // The first request is the adoption, and what is large takes several.
+    // The first record is the adoption, and large requests take several records.
     for (int n = 0; n < kinds_of_request; ++n) {
         script& s = seeds.emplace_back().put(static_cast<std::uint8_t>(n % 3 * 2));
         add(s, reply_step::right_answer);
@@ -54,7 +54,7 @@ std::vector<script> reply_seeds()
         add(held, reply_step::right_answer);
 
     script& fails = seeds.emplace_back().put(std::uint8_t(dies));
-    out.put_error(note_error(errc::invalid_launch, "no"));
+    out.put_error(make_error_with_message(errc::invalid_launch, "no"));
     add(fails, reply_step::right_answer);
     add(fails, reply_step::submit).put(std::uint8_t(1));
     add(fails, reply_step::answer).put_record(out.record());
@@ -72,13 +72,13 @@ std::vector<script> reply_seeds()
 
     script& loses = seeds.emplace_back().put(std::uint8_t(greets));
     out.clear();
-    out.put(verb::ready);
+    out.put(message_type::ready);
     out.put_text("host");
     put_hardware(out, {.name = "CPU", .multiprocessors = 1});
     loses.put_record(out.record());
     add(loses, reply_step::submit).put(std::uint8_t(5));
     out.clear();
-    out.put(verb::lost);
+    out.put(message_type::lost);
     out.put_error(errc::context_lost);
     add(loses, reply_step::record).put_record(out.record());
 

@@ -19,10 +19,10 @@ inline coaccel::any_ref buffer(std::uint32_t slot, std::uint64_t size, coaccel::
             .type = type};
 }
 
-/// Records that have a worker adopted, with three buffers.
+/// Records by which a worker is adopted and allocates three buffers.
 std::vector<bytes> opening();
 
-/// Conversations that make sense, with every verb and kind of op that goes to a worker.
+/// Valid sessions with every message type and kind of op that is sent to a worker.
 std::vector<script> request_seeds();
 
 } // namespace fuzz

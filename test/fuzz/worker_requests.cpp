@@ -1,10 +1,10 @@
-// A worker whose parent is the input. It is the real server, on this thread: what the parent does, it does while the
-// server has its context take a turn.
+// A worker whose parent is controlled by the input. It is the real server, on this thread: the steps of the parent run
+// while the server lets its context take a turn.
 #include "host/factory.hpp"
 #include "input.hpp"
 #include "plugin/plugins.hpp"
 #include "seeds.hpp"
-#include "worker/server.hpp"
+#include "worker/child/server.hpp"
 
 #include <coaccel/plugin/export.hpp>
 
@@ -44,7 +44,7 @@ COACCEL_PLUGIN_FUNCTION(fill_pairs)
 
 // --- the parent ---------------------------------------------------------------------------------------------------
 
-/// What is decoded says the same as the record.
+/// Checks that encoding the decoded record gives the same record.
 void check_decoding(std::span<const std::byte> record)
 {
     if (record.empty())
@@ -54,12 +54,12 @@ void check_decoding(std::span<const std::byte> record)
     image_frame image;
     encoder out;
     if (get_submit(as_submit, submit)) {
-        put_submit_head(out, submit.id, submit.how, submit.play, static_cast<std::uint8_t>(submit.size));
+        put_submit_head(out, submit.id, submit.how, submit.injected_fault, static_cast<std::uint8_t>(submit.size));
         for (std::size_t n = 0; n < submit.size; ++n)
             put_op(out, submit.ops[n]);
         require(std::ranges::equal(out.record().subspan(1), record.subspan(1)), "a submission is what it says");
     }
-    // Long texts are cut when they are written.
+    // Long texts are truncated when they are written.
     if (get_image(as_image, image) && image.name.size() < 1000 && image.symbol.size() < 1000) {
         out.clear();
         put_image(out, image);
@@ -69,12 +69,12 @@ void check_decoding(std::span<const std::byte> record)
 
 class parent {
 public:
-    parent(fuzz::input& in, const worker_place& place)
+    parent(fuzz::input& in, const worker_endpoints& place)
         : in_(in), place_(place), requests_(place.control.requests, place.request_ring),
           replies_(place.control.replies, place.reply_ring)
     {}
 
-    /// Something to begin with, so that the input can be about what follows.
+    /// An initial state, so that the input can test what follows.
     void open()
     {
         for (const auto& record : fuzz::opening())
@@ -85,7 +85,7 @@ public:
     {
         if (!deaf_)
             listen();
-        // Impossible, so that the worker ends.
+        // An impossible position, so that the worker ends.
         if (in_.empty()) {
             place_.control.requests.written = place_.control.requests.taken + 1;
             return;
@@ -131,30 +131,30 @@ private:
     bool understood()
     {
         decoder in(record_);
-        verb what{};
+        message_type what{};
         error_code ec;
         std::uint64_t id = 0;
         std::string text;
         hardware_info hardware;
-        if (!in.get(what, verb::ready, verb::lost))
+        if (!in.get(what, message_type::ready, message_type::lost))
             return false;
         switch (what) {
-        case verb::ready: return in.get_text(text) && get_hardware(in, hardware) && in.at_end();
-        case verb::lost: return in.get_error(ec) && in.at_end() && ec;
-        case verb::ended: return in.get(id) && in.get_error(ec);
+        case message_type::ready: return in.get_text(text) && get_hardware(in, hardware) && in.at_end();
+        case message_type::lost: return in.get_error(ec) && in.at_end() && ec;
+        case message_type::ended: return in.get(id) && in.get_error(ec);
         default: return false;
         }
     }
 
     fuzz::input& in_;
-    worker_place place_;
+    worker_endpoints place_;
     ring_writer requests_;
     ring_reader replies_;
     fuzz::bytes record_;
     bool deaf_ = false;
 };
 
-/// Lets the parent do something in each turn.
+/// Lets the parent take a step in each turn.
 class attended final : public detail::context {
 public:
     attended(std::unique_ptr<detail::context> inner, parent& who) : inner_(std::move(inner)), parent_(who) {}
@@ -166,7 +166,7 @@ public:
     bool replaceable() const noexcept override { return inner_->replaceable(); }
     void submit(detail::request& r, clock::time_point now) override { inner_->submit(r, now); }
     void release(const any_ref& buffer) noexcept override { inner_->release(buffer); }
-    void drop(detail::pending_list& out) noexcept override { inner_->drop(out); }
+    void drop(detail::async_op_list& out) noexcept override { inner_->drop(out); }
     bool accepting() const noexcept override { return inner_->accepting(); }
     std::size_t live_buffers() const noexcept override { return inner_->live_buffers(); }
     memory_info memory() const noexcept override { return inner_->memory(); }
@@ -189,7 +189,7 @@ private:
 
 extern "C" int LLVMFuzzerInitialize(int*, char***)
 {
-    // The file without a name is the program itself.
+    // The empty file name means the program itself.
     require(!plugin::load(""), "this program is a plug-in");
     return 0;
 }
@@ -202,22 +202,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto flags = in.take<std::uint8_t>();
     control.setup.standby = (flags & fuzz::standby) != 0;
     control.setup.context.completion = completion::polled;
-    // Of exactly their sizes: the address sanitizer sees the first byte beyond them.
+    // Exactly their sizes: the address sanitizer detects access beyond them.
     const auto request_ring = std::make_unique<std::byte[]>(ring_size);
     const auto reply_ring = std::make_unique<std::byte[]>(ring_size);
     const auto staging = std::make_unique<std::byte[]>(staging_size);
-    const worker_place place{control,
-                             {request_ring.get(), ring_size},
-                             {reply_ring.get(), ring_size},
-                             {staging.get(), staging_size},
-                             request_bell,
-                             reply_bell};
+    const worker_endpoints place{control,
+                                 {request_ring.get(), ring_size},
+                                 {reply_ring.get(), ring_size},
+                                 {staging.get(), staging_size},
+                                 request_bell,
+                                 reply_bell};
     parent p(in, place);
     if ((flags & fuzz::opened) != 0)
         p.open();
     fault_injector faults;
     host_options host;
-    host.mode = host_mode::in_turn;
+    host.mode = host_mode::inline_;
     host.memory_limit = std::uint64_t(64) << 10;
     host.injector = &faults;
     const auto make = [&](detail::context_identity who, detail::context_events& events,

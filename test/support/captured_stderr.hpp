@@ -12,7 +12,7 @@
 
 namespace test {
 
-/// A pipe in place of the standard error. doctest reports to the standard output.
+/// Replaces standard error by a pipe. doctest reports to standard output.
 class captured_stderr {
 public:
     captured_stderr()
@@ -37,7 +37,7 @@ public:
         ::close(read_);
     }
 
-    /// Writes until there is no more room.
+    /// Writes until the pipe is full.
     void fill()
     {
         const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
@@ -48,7 +48,7 @@ public:
         ::fcntl(STDERR_FILENO, F_SETFL, flags);
     }
 
-    /// What has been written since the last call, without waiting.
+    /// The text written since the last call; does not wait.
     std::string text()
     {
         std::string all;
@@ -58,7 +58,7 @@ public:
         return all;
     }
 
-    /// Reads until there is such a text, or for long enough.
+    /// Reads until the text appears, or until a timeout.
     std::string text_until(const std::string& wanted)
     {
         std::string all = text();

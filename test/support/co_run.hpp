@@ -15,10 +15,10 @@ namespace test {
 
 namespace asio = boost::asio;
 
-// Far beyond what any test needs, so that only a hang reaches it.
+// Much longer than any test needs, so that only a hang reaches it.
 inline constexpr auto patience = std::chrono::seconds(60);
 
-/// Runs io until the condition holds; fails the test when it never does.
+/// Runs io until the condition holds; fails the test if that takes too long.
 template <class Condition>
 void run_until(asio::io_context& io, Condition condition)
 {
@@ -29,7 +29,7 @@ void run_until(asio::io_context& io, Condition condition)
     REQUIRE_MESSAGE(condition(), "the condition never held");
 }
 
-/// Runs the coroutine to its end on io; fails the test when it hangs.
+/// Runs the coroutine on io until it ends; fails the test if it hangs.
 template <class T>
 T co_run(asio::io_context& io, asio::awaitable<T> work)
 {
@@ -58,7 +58,7 @@ inline void co_run(asio::io_context& io, asio::awaitable<void> work)
         std::rethrow_exception(thrown);
 }
 
-/// Runs what is left on io; fails the test when it does not come to an end.
+/// Runs the remaining work on io; fails the test if it does not end.
 inline void run_out(asio::io_context& io)
 {
     io.restart();

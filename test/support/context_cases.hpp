@@ -10,10 +10,10 @@
 
 namespace test {
 
-/// What the cases below run on: for each program with them to define.
+/// The contexts for the cases below. Each program that includes them must define this function.
 std::vector<context_setting> contexts_under_test();
 
-/// Test takes a context_world.
+/// Calls `test` with a context_world of each setting.
 template <class Test>
 void for_each_context(Test test, bool concurrent_only = false)
 {
@@ -28,7 +28,8 @@ void for_each_context(Test test, bool concurrent_only = false)
 
 } // namespace test
 
-// One conformance suite for every backend, completion strategy and lane policy. For one source file of a program.
+// One conformance suite for every backend, completion strategy and lane policy. Must be included in only one source
+// file of a program.
 namespace {
 
 using namespace coaccel;
@@ -78,7 +79,7 @@ TEST_CASE("what was written is read, whatever its size")
     });
 }
 
-// A graph of random ops, and what the buffers hold when they run one after another.
+// A graph of random ops, and the contents of the buffers after a sequential run.
 class random_graph {
 public:
     static constexpr std::size_t buffers = 6;
@@ -278,7 +279,7 @@ TEST_CASE("an allocation waits for memory that was released and is still in use,
                 if (both_lanes || !w.frees_in_stream_order) {
                     (void)d.context->turn(clock::now());
                     CHECK_FALSE(d.has_ended(large));
-                    // There would be room for it.
+                    // There is room for it, but it must not overtake the large one.
                     CHECK_FALSE(d.has_ended(small));
                 }
                 first.open();
@@ -340,7 +341,7 @@ TEST_CASE("an allocation whose caller has given up does not keep others waiting"
             d.submit(a);
             d.submit(b);
             gate.wait_for(2);
-            // Two lanes use it, so that it stays in use.
+            // Two lanes use it, so it stays in use.
             d.context->release(x.raw());
             test::allocate_request large(1536);
             test::allocate_request small(256);
@@ -430,7 +431,7 @@ TEST_CASE("a context with ops in flight hands them over when it is dropped")
             gate.wait_for(1);
             d.submit(second);
             gate.open();
-            detail::pending_list dropped;
+            detail::async_op_list dropped;
             d.context->drop(dropped);
             int handed_over = 0;
             while (dropped.pop_front())

@@ -3,8 +3,8 @@
 
 #include "context/context.hpp"
 
-#include <coaccel/detail/buffer_requests.hpp>
-#include <coaccel/detail/exec_requests.hpp>
+#include <coaccel/device/detail/buffer_requests.hpp>
+#include <coaccel/device/detail/exec_requests.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-// A context driven by hand, without a device or an executor.
+// A context driven by the test, without a device or an executor.
 namespace test {
 
-/// Holds a lane up for as long as the test wants. Copies are the same gate.
+/// Blocks a lane for as long as the test wants. Copies share the same gate.
 class lane_gate {
 public:
     void open()
@@ -33,7 +33,7 @@ public:
         state_->changed.notify_all();
     }
 
-    /// Waits until n lanes stand at the gate or have passed it.
+    /// Waits until n lanes have reached the gate.
     void wait_for(int n)
     {
         std::unique_lock lock(state_->mutex);
@@ -71,7 +71,7 @@ private:
     std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 
-/// What a case runs on, made anew for each.
+/// The environment of a test case, created anew for each.
 class context_world {
 public:
     virtual ~context_world() = default;
@@ -82,23 +82,24 @@ public:
     virtual void poison() = 0;
     virtual bool can_poison() const noexcept { return true; }
 
-    /// Called by an op in flight: holds its lane back until the gate is open.
+    /// Called by an in-flight op: blocks its lane until the gate is open.
     virtual void hold(coaccel::native_stream, lane_gate gate) { gate.pass(); }
 
-    /// Bounds the memory of contexts that are made from then on. False: it cannot be bounded.
+    /// Limits the memory of contexts created later. False: a limit is not supported.
     virtual bool limit_memory(std::uint64_t) { return false; }
 
     /// A context of this world was reported lost.
     virtual void on_lost() noexcept {}
 
     coaccel::context_options context;
-    /// Whether memory no longer counts as used when its release was ordered, although it is still needed till then.
+    /// Whether memory no longer counts as used once its release is queued on a stream, although the stream still needs
+    /// it.
     bool frees_in_stream_order = false;
 };
 
 struct context_setting {
     std::string name;
-    /// Whether ops run while the driver does something else.
+    /// Whether ops run concurrently with the test thread.
     bool concurrent = true;
     std::function<std::unique_ptr<context_world>()> make;
 };
@@ -217,7 +218,7 @@ public:
             if (next.when == next_turn::kind::again || done())
                 continue;
             std::unique_lock lock(mutex_);
-            // What is idle wakes nobody; the bound keeps a wrong `idle` from looking like a hang.
+            // An idle context sends no wake-ups; the limit keeps a wrong `idle` from looking like a hang.
             const auto until = next.when == next_turn::kind::sleep ? std::min(next.at, end)
                                                                    : clock::now() + std::chrono::milliseconds(1);
             changed_.wait_until(lock, until, [this] { return woken_; });
@@ -239,7 +240,7 @@ public:
         return ended[&r].front();
     }
 
-    /// Submits, and answers how it ended.
+    /// Submits a request, and returns its outcome.
     coaccel::error_code outcome_of(coaccel::detail::request& r)
     {
         run(r);
@@ -279,7 +280,7 @@ public:
     std::map<coaccel::detail::request*, std::vector<coaccel::error_code>> ended;
     int losses = 0;
     coaccel::error_code reason;
-    /// Asked by a turn that looks on whether there is more to do; empty: there is not.
+    /// Called by a polling turn to ask whether there is other work. Empty: there is none.
     std::function<bool()> more;
 
 private:
@@ -289,7 +290,7 @@ private:
     bool woken_ = false;
 
 public:
-    // Last, because its threads use all of the above until it is gone.
+    // Last, because its threads use all other members until it is destroyed.
     std::unique_ptr<coaccel::detail::context> context;
 };
 

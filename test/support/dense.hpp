@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-// Vectors and matrices as BLAS lays them out, in memory that is poisoned wherever they have no element. A poisoned
-// place that an op reads spreads into its result; one that it writes is seen to have changed.
+// Vectors and matrices in BLAS layout, in memory that is poisoned wherever they have no element. A poisoned value that
+// an op reads spreads into its result; one that it overwrites is detected as changed.
 namespace test {
 
 using engine = std::mt19937_64;
 
-/// Fresh numbers for each run; a failure names the seed, and COACCEL_TEST_SEED brings it back.
+/// A new seed for each run. A failure reports the seed; COACCEL_TEST_SEED reproduces it.
 inline std::uint64_t fresh_seed()
 {
     if (const char* given = std::getenv("COACCEL_TEST_SEED"))
@@ -49,7 +49,7 @@ T random_element(engine& random)
     return T(static_cast<coaccel::blas::scalar<T>>(std::uniform_real_distribution<double>(-1, 1)(random)));
 }
 
-/// How far one rounding to T moves a value of magnitude 1.
+/// The largest error of one rounding to T at magnitude 1.
 template <class T>
 constexpr double unit_roundoff()
 {
@@ -63,7 +63,7 @@ constexpr double unit_roundoff()
         return 0x1p-8;
 }
 
-/// What an element must come to: the value, and the sum of the magnitudes it was added up from.
+/// The expected element: its value, and the sum of the magnitudes of its terms.
 struct expectation {
     double value = 0;
     double magnitude = 0;
@@ -75,8 +75,8 @@ struct expectation {
     }
 };
 
-/// The bound for `terms` additions in the type T accumulates in, in any order, then one rounding to T; doubled, because
-/// the reference rounds too.
+/// The error bound for `terms` additions in any order, in the type in which T is accumulated, plus one rounding to T.
+/// Doubled, because the reference rounds too.
 template <class T>
 bool close(double got, const expectation& wanted, std::size_t terms)
 {
@@ -108,13 +108,14 @@ struct vector {
             (*this)[i] = random_element<T>(random);
     }
 
-    /// A negative increment runs from the end.
+    /// A negative increment starts at the end.
     std::size_t place(std::size_t i) const { return margin + (inc < 0 ? n - 1 - i : i) * step; }
     T& operator[](std::size_t i) { return data[place(i)]; }
     double at(std::size_t i) const { return number(data[place(i)]); }
     coaccel::ref<T> in(const coaccel::buffer<T>& b) const { return b.subspan(margin, extent); }
 
-    /// Whether `got` has the wanted elements and is otherwise as it was; if not, where.
+    /// Checks that `got` has the wanted elements and is otherwise unchanged. Returns where it differs, or an empty
+    /// string.
     template <class Wanted>
     std::string difference(const std::vector<T>& got, std::size_t terms, Wanted wanted) const
     {
@@ -158,7 +159,7 @@ struct matrix {
     double at(std::size_t i, std::size_t j) const { return number(data[place(i, j)]); }
     coaccel::ref<T> in(const coaccel::buffer<T>& b) const { return b.subspan(margin, extent); }
 
-    /// Zero says "packed" to an op.
+    /// Zero means "packed" to an op.
     std::uint64_t ld_field() const { return ld == rows ? 0 : ld; }
 
     template <class Wanted>

@@ -11,7 +11,7 @@
 
 namespace test {
 
-/// A device on an io_context of its own; each call runs the context until it is answered.
+/// A device with its own io_context; each call runs the context until the operation completes.
 class device_fixture {
 public:
     explicit device_fixture(const coaccel::device_options& options)
@@ -45,7 +45,7 @@ public:
         return co_run(io, exec(dev, op));
     }
 
-    /// Runs an op that must fail, or succeed with an error_code of success.
+    /// Runs an op, and returns its error or success.
     template <class Op>
     coaccel::error_code error_of(const Op& op)
     {
@@ -98,7 +98,7 @@ private:
     }
 };
 
-inline constexpr coaccel::host_mode host_modes[] = {coaccel::host_mode::in_turn, coaccel::host_mode::pool};
+inline constexpr coaccel::host_mode host_modes[] = {coaccel::host_mode::inline_, coaccel::host_mode::pool};
 
 inline std::vector<coaccel::device_options> host_devices()
 {
@@ -108,7 +108,8 @@ inline std::vector<coaccel::device_options> host_devices()
     return all;
 }
 
-/// What the cases that suit any device run on. A program for other hardware puts its own here before main().
+/// The devices for test cases that suit any device. A program for other hardware assigns its own function before
+/// main().
 inline std::vector<coaccel::device_options> (*devices_under_test)() = &host_devices;
 
 } // namespace test

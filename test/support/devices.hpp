@@ -10,7 +10,7 @@
 
 namespace test {
 
-/// A device on the CPU's pool, with two threads.
+/// A host device in pool mode, with two threads.
 inline coaccel::device_options pool_options()
 {
     coaccel::device_options o;
@@ -21,10 +21,10 @@ inline coaccel::device_options pool_options()
     return o;
 }
 
-inline coaccel::device_options in_turn_options()
+inline coaccel::device_options inline_options()
 {
     auto o = pool_options();
-    o.host.mode = coaccel::host_mode::in_turn;
+    o.host.mode = coaccel::host_mode::inline_;
     return o;
 }
 
@@ -41,7 +41,7 @@ inline coaccel::device make_device(asio::io_context& io, const coaccel::device_o
     return std::move(made).value();
 }
 
-/// Awaits one deferred operation from outside of any coroutine.
+/// Waits for one deferred operation outside any coroutine.
 template <class Operation>
 auto await(asio::io_context& io, Operation operation)
 {

@@ -26,7 +26,7 @@ struct fake_cublas::state {
     std::map<std::string, std::vector<plan>, std::less<>> plans{};
     std::map<std::string, int, std::less<>> counts{};
 
-    /// What every call begins with.
+    /// The common start of every call.
     cublasStatus_t begin(std::string_view function)
     {
         ++counts[std::string(function)];

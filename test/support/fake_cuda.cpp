@@ -123,7 +123,7 @@ void fake_cuda::state::die(CUresult sticky)
 
 void fake_cuda::state::violate(std::string what)
 {
-    // Enough to see what is wrong; a loop would complain for ever.
+    // Limited, because a loop would add complaints forever.
     if (complaints.size() < 20)
         complaints.push_back(std::move(what));
 }
@@ -133,7 +133,7 @@ CUresult fake_cuda::state::refuse(std::string_view function)
     bool& told = fake_thread::of(*this).told;
     if (told)
         late_calls.emplace_back(function);
-    // Who only makes a context current asks for no answer.
+    // Making a context current does not count as learning of its death.
     told |= function != "cuCtxPushCurrent" && function != "cuCtxSetCurrent";
     return dead;
 }
@@ -166,7 +166,7 @@ fake_cuda::fake_cuda(const settings& s) : state_(std::make_unique<state>(s))
 fake_cuda::~fake_cuda()
 {
     {
-        // Threads that somebody left behind in a blocking call.
+        // Waits for threads that were left in a blocking call.
         const std::scoped_lock lock(state_->mutex);
         const auto ours = static_cast<int>(fake_thread::of(*state_).current.size());
         state_->changed.wait(state_->mutex, [&] { return state_->draining == 0 && state_->entered <= ours; });

@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_SUPPORT_FAKE_CUDA_HPP
 #define COACCEL_TEST_SUPPORT_FAKE_CUDA_HPP
 
-#include "cuda/load/driver_api.hpp"
+#include "cuda/driver/driver_api.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace test {
 
 struct fake_cuda_settings {
     enum class mode {
-        /// Work runs by itself, the streams interleaved at random.
+        /// Work runs on its own, with the streams interleaved at random.
         automatic,
-        /// Work runs when the test says so, and when a blocking call needs it.
+        /// Work runs when the test requests it, and when a blocking call needs it.
         stepped,
     };
 
@@ -28,18 +28,18 @@ struct fake_cuda_settings {
     std::string name = "Fake GPU";
     std::uint64_t total_memory = std::uint64_t(1) << 30;
     int driver_version = 13000;
-    /// A stream with so many pieces of work would block whoever adds another.
+    /// A call that adds to a stream with this many queued items would block.
     std::size_t launch_queue = 1024;
-    /// Instead of the values of an H200.
+    /// Override the values of an H200.
     std::map<CUdevice_attribute, int> attributes{};
 };
 
-/// A CUDA driver in host memory, as strict as the real one is lax: whatever it would punish only now and then is a
-/// violation here, each time.
+/// A CUDA driver in host memory. It is stricter than the real one: misuse that the real driver punishes only
+/// occasionally is a violation here every time.
 ///
-/// One at a time in a process. Its functions may be called from any thread; its control functions too, but not from
-/// kernels, where not said otherwise. The destructor fails the test when there were violations or leaks, unless the
-/// test has looked at them itself.
+/// Only one may exist in a process at a time. The driver functions may be called from any thread. The control functions
+/// too, but not from kernels unless documented. The destructor fails the test if there were violations or leaks that
+/// the test has not examined itself.
 ///
 /// Memory that was not written to reads as 0xff bytes, freed memory as 0xdd bytes.
 class fake_cuda {
@@ -69,79 +69,81 @@ public:
 
     const coaccel::cuda::driver_api& api() const noexcept;
 
-    /// A function for modules to have: every module has all of them.
+    /// Adds a kernel; every module contains all kernels.
     void add_kernel(std::string name, kernel k, std::vector<std::size_t> parameter_sizes);
 
-    /// Puts a function on a stream, as a library of the vendor's would.
+    /// Puts a function on a stream, as a vendor library would.
     void enqueue(CUstream s, std::function<void()> work);
 
-    /// For libraries on top of the driver, with each of their calls: tells what the driver would, and counts it among
-    /// the calls after death.
+    /// Called by libraries on top of the driver in each of their calls: returns the result the driver would return, and
+    /// counts calls after the death of the context.
     CUresult library_call(std::string_view function);
     void complain(std::string violation);
 
-    /// Whether [p, p + bytes) is memory that work may use at this moment; a violation if not. For kernels too.
+    /// Whether work may use the memory [p, p + bytes) at this moment; otherwise records a violation. Also callable from
+    /// kernels.
     bool touch(const void* p, std::size_t bytes);
 
     // Stepping.
 
-    /// Runs the next piece of work of the stream. False: there is none, or it has to wait.
+    /// Runs the next work item of the stream. False: there is none, or it has to wait.
     bool step(CUstream s);
-    /// Runs whatever can be run, in an order that the seed decides; tells how much that was.
+    /// Runs all runnable work, in an order determined by the seed; returns the number of items.
     std::size_t run_all();
     std::size_t pending(CUstream s) const;
-    /// The streams there are, in the order of their making.
+    /// The existing streams, in the order of their creation.
     std::vector<stream_info> streams() const;
     std::size_t events() const;
 
     // Delays.
 
-    /// Work of the stream stays where it is until it is let go, also for blocking calls.
+    /// Suspends the work of the stream until `let_go`, also for blocking calls.
     void hold(CUstream s);
     void let_go(CUstream s);
     void hold_all(bool held);
-    /// Holds the stream back behind the work it has, until `ready`, which is asked over and over and must not block.
+    /// Blocks the stream after its current work until `ready` returns true. `ready` is called repeatedly and must not
+    /// block.
     void block(CUstream s, std::function<bool()> ready);
 
     // Faults.
 
-    /// The nth next call of the function, by the name it has in the manual, fails. A result that kills contexts on
-    /// hardware kills here too.
+    /// The nth next call of the function, by its name in the manual, fails. A result that kills contexts on hardware
+    /// kills them here too.
     void fail(std::string_view function, CUresult result, int nth = 1);
     /// The nth next call and all after it fail, until `forgive`.
     void fail_from(std::string_view function, CUresult result, int nth = 1);
-    /// Takes back what was to fail and has not yet.
+    /// Cancels planned failures that have not happened yet.
     void forgive();
-    /// From this on every call fails, no work runs and no host function is called. Also from a kernel, which is then
-    /// the last piece of work. Returns when nothing runs any more.
+    /// From now on every call fails, no work runs and no host function is called. May be called from a kernel, which is
+    /// then the last work item. Returns when no work runs any more.
     void kill(CUresult sticky);
-    /// The nth next piece of work does that; a copy, a wait and the record of an event are pieces too.
+    /// Like `kill`, at the nth next work item; copies, waits and event records are items too.
     void kill_at(CUresult sticky, int nth);
-    /// Host functions are not called, though their streams go on.
+    /// Host functions are not called, but their streams continue.
     void swallow_host_functions(bool swallow);
 
-    // What happened.
+    // Observation.
 
     int calls(std::string_view function) const;
-    /// All calls since the beginning.
+    /// The total number of calls.
     int calls() const;
-    /// Calls on the dead context by threads that had been told of its death. Destroying the context, making another one
-    /// current and asking for names and devices are not counted.
+    /// Calls on the dead context by threads to which a call had already reported its death. Destroying the context,
+    /// making another one current, and querying names and devices are not counted.
     int calls_after_death() const;
-    /// Their names, in one line.
+    /// The names of these calls, in one line.
     std::string late_calls() const;
     bool dead() const;
     int host_functions_called() const;
-    /// How many contexts are current on this thread, one above the other.
+    /// The depth of this thread's stack of current contexts.
     std::size_t current_depth() const;
     /// Bytes of device and managed memory not freed yet, and of registered host memory.
     std::uint64_t allocated() const;
     std::uint64_t registered() const;
 
     std::vector<std::string> violations() const;
-    /// What exists now and would be a leak at the end.
+    /// Objects that exist now and would be leaks at the end.
     std::vector<std::string> leaks() const;
-    /// Violations and leaks, in one line; empty when all is well. A dead context leaks nothing.
+    /// Violations and leaks, in one line; empty if there are none. A dead context leaks nothing.
     std::string verdict();
 
     /// The names of all functions, as `fail` and `calls` take them.

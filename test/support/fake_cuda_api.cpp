@@ -11,7 +11,7 @@ std::atomic<state*> current_fake = nullptr;
 
 namespace {
 
-/// After which nothing works any more, on hardware.
+/// Whether the error is sticky on hardware: every later call fails too.
 bool is_sticky(CUresult r)
 {
     switch (static_cast<int>(r)) {
@@ -33,7 +33,7 @@ bool is_sticky(CUresult r)
     }
 }
 
-/// Functions that work without a context that is current.
+/// Functions that need no current context.
 bool needs_no_context(int f)
 {
     switch (f) {
@@ -60,7 +60,7 @@ bool needs_no_context(int f)
     }
 }
 
-/// Functions that do not reach the context, or only to take leave of it.
+/// Functions that do not access the context, or only to leave or destroy it.
 bool outlives_context(int f)
 {
     switch (f) {

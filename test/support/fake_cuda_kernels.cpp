@@ -87,7 +87,7 @@ CUresult state::parameter_info(CUfunction f, std::size_t index, std::size_t* off
         return CUDA_ERROR_INVALID_VALUE;
     std::size_t at = 0;
     for (std::size_t i = 0;; ++i) {
-        // Each is aligned to its size, as far as that is a power of two a scalar can have.
+        // Each parameter is aligned to the largest power of two that divides its size, at most 16.
         const std::size_t to = std::min<std::size_t>(sizes[i] & (~sizes[i] + 1), 16);
         at = (at + to - 1) / to * to;
         if (i == index)
@@ -123,7 +123,7 @@ CUresult state::launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     const auto& k = kernels.at(found->second.name);
     if (!k.sizes.empty() && !parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    // As with the real one, the caller's arguments may go when this returns.
+    // As with the real driver, the caller's arguments need not outlive the call.
     std::vector<std::vector<std::max_align_t>> values;
     for (std::size_t i = 0; i < k.sizes.size(); ++i) {
         values.emplace_back(k.sizes[i] / sizeof(std::max_align_t) + 1);

@@ -69,7 +69,7 @@ void state::bury(const char* start, const char* where)
     b.condemned = b.freed = true;
     buried.push_back(start);
     buried_bytes += b.bytes;
-    // The latest stay known for a while, so that what is late is found out.
+    // The most recently freed blocks are kept for a while, so that late accesses are detected.
     while (buried_bytes > most_buried && buried.size() > 1) {
         const auto oldest = blocks.find(buried.front());
         buried.pop_front();
@@ -250,7 +250,7 @@ CUresult state::free_async(CUdeviceptr p, CUstream s)
         return CUDA_ERROR_INVALID_VALUE;
     }
     b->second.condemned = true;
-    // The driver counts memory as free from the call on: it can be used again behind it.
+    // The driver counts the memory as free as soon as the call is made, because it can be reused in stream order.
     b->second.from->used -= rounded(b->second.bytes, alignment);
     push(*found, [this, memory = b->first] { bury(memory, "cuMemFreeAsync"); });
     return CUDA_SUCCESS;
@@ -279,7 +279,7 @@ CUresult state::free(CUdeviceptr p)
         return CUDA_ERROR_INVALID_VALUE;
     }
     b->second.condemned = true;
-    // The real one waits for the device too.
+    // The real driver waits for the device too.
     if (const CUresult r =
             block_until([&] { return std::ranges::all_of(streams, [&](auto& s) { return idle(*s.second); }); });
         r != CUDA_SUCCESS)
@@ -319,7 +319,7 @@ CUresult state::pointer_attributes(unsigned count, CUpointer_attribute* attribut
         pinned = std::prev(after)->first;
         pinned_bytes = std::prev(after)->second.bytes;
     }
-    // What is not known is answered with zeros and success, as by the real one.
+    // Unknown pointers yield zeros and success, as in the real driver.
     for (unsigned i = 0; i < count; ++i) {
         switch (attributes[i]) {
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

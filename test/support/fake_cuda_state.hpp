@@ -23,7 +23,8 @@ enum fake_function : int {
 };
 #undef COACCEL_FAKE_ENUMERATOR
 
-/// Everything behind the fake. All of it is guarded by `mutex`; what is not said to take it is called under it.
+/// The state of the fake driver. `mutex` guards all of it. Functions are called with the mutex locked, unless they are
+/// documented to lock it.
 struct fake_cuda::state {
     struct event {
         CUcontext context = nullptr;
@@ -33,11 +34,11 @@ struct fake_cuda::state {
 
     struct item {
         std::function<void()> run;
-        /// Empty: always.
+        /// Empty: always ready.
         std::function<bool()> ready;
-        /// Kernels and host functions, which may take their time.
+        /// Set for kernels and host functions, which may block.
         bool unlocked = false;
-        /// Nobody says when `ready` is worth asking again.
+        /// `ready` must be polled: nothing notifies when it changes.
         bool polled = false;
     };
 
@@ -65,11 +66,11 @@ struct fake_cuda::state {
     struct block {
         char* memory = nullptr;
         std::size_t bytes = 0;
-        /// The allocation has taken effect; the call to free it was made; that has taken effect too.
+        /// In stream order: the allocation has taken effect; the free was requested; the free has taken effect.
         bool live = false;
         bool condemned = false;
         bool freed = false;
-        /// Null: managed.
+        /// Null: managed memory.
         std::shared_ptr<state::pool> from;
         CUcontext context = nullptr;
     };
@@ -103,7 +104,7 @@ struct fake_cuda::state {
     void work();
     stream* pick();
     bool polling() const;
-    /// This thread makes a context current, and what was before it again.
+    /// Makes a context current on this thread; `leave` restores the previous one.
     void enter(CUcontext c);
     void leave();
     bool runnable(const stream& s) const;
@@ -135,10 +136,10 @@ struct fake_cuda::state {
     void trim(pool& p, std::uint64_t keep);
     std::uint64_t free_memory() const;
 
-    // Contexts and complaints.
+    // Contexts and violations.
     CUcontext current() const;
     void violate(std::string what);
-    /// A call on the dead context.
+    /// Handles a call on the dead context.
     CUresult refuse(std::string_view function);
     std::vector<std::string> leaks() const;
     void forget_context(CUcontext c);
@@ -218,7 +219,7 @@ struct fake_cuda::state {
     CUresult set(const char* where, CUdeviceptr to, T value, std::size_t count, CUstream s);
     bool no_managed(const char* where, CUdeviceptr p, std::size_t bytes);
 
-    /// Of the fake, so that what a thread had current under an earlier one does not count.
+    /// Identifies this fake, so that contexts that were current on a thread under an earlier fake do not count.
     std::uint64_t identity;
     settings how;
     coaccel::cuda::driver_api table;
@@ -243,7 +244,7 @@ struct fake_cuda::state {
 
     const stream* active = nullptr;
     int draining = 0;
-    /// Contexts that some thread has pushed and not yet popped.
+    /// Contexts that threads have pushed and not yet popped.
     int entered = 0;
     int fuse = 0;
     CUresult fate = CUDA_SUCCESS;
@@ -262,17 +263,17 @@ struct fake_cuda::state {
     std::thread thread;
 };
 
-/// Where the functions of the table find the fake.
+/// The fake that the functions of the table use.
 extern std::atomic<fake_cuda::state*> current_fake;
 
-/// What the fake knows of a thread.
+/// The fake's state of a thread.
 struct fake_thread {
     std::uint64_t identity = 0;
     std::vector<CUcontext> current;
     bool told = false;
     bool in_callback = false;
 
-    /// That of the calling thread, as this fake sees it.
+    /// The state of the calling thread for this fake.
     static fake_thread& of(const fake_cuda::state& s);
 };
 

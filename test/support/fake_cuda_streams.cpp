@@ -76,7 +76,7 @@ void state::forget_context(CUcontext c)
     for (const char* start : gone)
         bury(start, "cuCtxDestroy");
     left(gone.size(), "blocks of managed memory");
-    // Somebody may still hold registered memory, which outlives the context by design.
+    // Registered memory may still be in use, because it outlives the context by design.
     std::erase_if(registrations, [&](auto& r) { return r.second.context == c; });
     contexts.erase(c);
 }
@@ -163,7 +163,7 @@ CUresult state::stream_create(CUstream* made, unsigned flags, int priority)
     *made = s->handle = make_handle<CUstream>();
     s->context = current();
     s->flags = flags;
-    // Out of range is not an error but is clamped.
+    // A priority out of range is clamped and is not an error.
     s->priority = std::clamp(priority, -5, 0);
     streams.emplace(*made, std::move(s));
     return CUDA_SUCCESS;

@@ -8,7 +8,7 @@
 
 namespace test {
 
-/// Holds an op up for as long as the test wants: give `&gate` to async_submit through gate_op.
+/// Blocks an op for as long as the test wants: pass `&gate` to async_submit through gate_op.
 class gate {
 public:
     void open()
@@ -32,7 +32,7 @@ public:
         return arrived_ >= n;
     }
 
-    /// Waits until n ops stand at the gate or have passed it.
+    /// Waits until n ops have reached the gate.
     void wait_for(int n)
     {
         std::unique_lock lock(mutex_);

@@ -7,7 +7,7 @@
 
 namespace test {
 
-/// A device on an io_context of its own; each call runs the context until it is answered.
+/// A device with its own io_context; each call runs the context until the operation completes.
 struct lone_device {
     explicit lone_device(const coaccel::device_options& o) : gpu(make_device(io, o)) {}
     lone_device(const lone_device&) = delete;

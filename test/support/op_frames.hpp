@@ -1,14 +1,14 @@
 #ifndef COACCEL_TEST_SUPPORT_OP_FRAMES_HPP
 #define COACCEL_TEST_SUPPORT_OP_FRAMES_HPP
 
-#include "worker/wire.hpp"
+#include "worker/protocol/wire.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-// What a parent says to its worker.
+// Frames that a parent process sends to its worker.
 namespace test {
 
 inline coaccel::worker::op_frame allocation(std::uint64_t count, coaccel::dtype type = coaccel::dtype::f32)
@@ -32,7 +32,7 @@ inline coaccel::worker::op_frame transfer(coaccel::worker::op_kind what, const c
     return f;
 }
 
-/// The op must live for as long as the frame.
+/// The op must outlive the frame.
 template <class Op>
 coaccel::worker::op_frame plain(const Op& op)
 {
@@ -44,7 +44,7 @@ coaccel::worker::op_frame plain(const Op& op)
 }
 
 inline std::vector<std::byte> submission(const std::vector<coaccel::worker::op_frame>& ops,
-                                         coaccel::worker::play p = coaccel::worker::play::none)
+                                         coaccel::worker::injected_fault p = coaccel::worker::injected_fault::none)
 {
     coaccel::worker::encoder out;
     coaccel::worker::put_submit_head(out, 77, {}, p, static_cast<std::uint8_t>(ops.size()));

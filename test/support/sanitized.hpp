@@ -31,14 +31,14 @@
 
 namespace test {
 
-/// Whether this is a build with a sanitizer that is slow and has shadow memory.
+/// Whether this build uses a sanitizer that is slow and needs shadow memory.
 inline constexpr bool sanitized = COACCEL_TEST_SANITIZED;
 
-/// Whether this is a build with ThreadSanitizer, which cannot do everything: it ends a forked child that starts
-/// threads, and starts a set-uid program again and again.
+/// Whether this build uses ThreadSanitizer, which has limitations: it kills a forked child that starts threads, and
+/// restarts a set-uid program in an endless loop.
 inline constexpr bool thread_sanitized = COACCEL_TEST_THREAD_SANITIZED;
 
-/// Whether objects are checked before they are used, for which UndefinedBehaviorSanitizer needs descriptors.
+/// Whether UndefinedBehaviorSanitizer checks objects before use, for which it needs file descriptors.
 inline constexpr bool checks_objects = COACCEL_TEST_CHECKS_OBJECTS;
 
 } // namespace test

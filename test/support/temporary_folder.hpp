@@ -10,7 +10,7 @@
 
 namespace test {
 
-/// A folder that is gone afterwards.
+/// A folder that the destructor removes.
 class temporary_folder {
 public:
     temporary_folder()

@@ -20,7 +20,7 @@ public:
     {
         const std::scoped_lock lock(mutex_);
         ++count_;
-        // Under the lock: who waits may be gone right after it.
+        // Under the lock, because the waiting thread may destroy this object right after it.
         changed_.notify_all();
     }
 

@@ -13,7 +13,7 @@ struct allocation_count {
     int live = 0;
 };
 
-/// Counts what is allocated through it.
+/// Counts the allocations made through it.
 template <class T>
 struct tracking_allocator {
     using value_type = T;

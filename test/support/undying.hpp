@@ -9,7 +9,8 @@
 
 namespace test {
 
-/// A process that a kill does not end for now, like one that a call of the driver holds. Of this thread.
+/// A process that SIGKILL does not end for now, like one that is blocked in a driver call. Works through ptrace, which
+/// binds it to the thread that created it.
 class undying {
 public:
     explicit undying(pid_t process) noexcept
@@ -19,7 +20,7 @@ public:
     undying& operator=(const undying&) = delete;
     ~undying() { die(); }
 
-    /// False where processes may not be traced.
+    /// False if processes must not be traced.
     explicit operator bool() const noexcept { return held_; }
 
     void die() noexcept

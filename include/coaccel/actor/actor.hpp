@@ -1,9 +1,9 @@
 #ifndef COACCEL_ACTOR_ACTOR_HPP
 #define COACCEL_ACTOR_ACTOR_HPP
 
-#include <coaccel/actor/child.hpp>
 #include <coaccel/actor/detail/actor_state.hpp>
 #include <coaccel/actor/mailbox.hpp>
+#include <coaccel/actor/supervised.hpp>
 #include <coaccel/core/result.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -17,30 +17,35 @@
 
 namespace coaccel {
 
-/// Makes a fresh behaviour: something callable with a message that returns awaitable<error_code>.
+/// A function that makes a new behaviour: an object that is callable with a message and returns awaitable<error_code>.
 template <class F, class M>
 concept behaviour_factory = std::copy_constructible<F> && std::invocable<F&> &&
                             std::is_invocable_r_v<asio::awaitable<error_code>, std::invoke_result_t<F&>&, M>;
 
-/// A behaviour behind a mailbox, serialised by a strand of the user's executor; run by a supervisor.
+/// A behaviour that handles the messages of one mailbox, one at a time, on a strand over the user's executor. A
+/// supervisor starts and restarts it.
 ///
-/// The mailbox, and with it the address `ref()`, survives restarts: each start asks the factory for a fresh behaviour,
-/// which goes on with the next message. A behaviour fails by returning an error, or by throwing (errc::actor_failed
-/// with the what() of the exception). The message in hand is destroyed then: a reply_to inside it that has not been
-/// answered answers errc::actor_failed, with the message of the error.
+/// The mailbox and the address `ref()` survive restarts: each start calls the factory for a new behaviour, which
+/// continues with the next message. A behaviour fails when it returns an error or throws (errc::actor_failed with the
+/// what() of the exception). The message being handled is then destroyed; an unanswered reply_to inside it answers
+/// errc::actor_failed with the message of the error.
 ///
-/// stop() cancels (terminal) what the behaviour awaits. Closing the mailbox ends the actor once everything is handled.
+/// stop() cancels (terminal) the operation that the behaviour awaits. Closing the mailbox ends the actor after the last
+/// accepted message.
 ///
-/// An actor that its supervisor does not start again is over: its mailbox refuses messages with errc::actor_stopped,
-/// and requests in it are answered with that. When the supervisor is run again, the mailbox opens again.
+/// An actor that its supervisor does not start again has ended: its mailbox refuses messages with errc::actor_stopped,
+/// and the requests in it are answered with that error. When the supervisor is run again, the mailbox opens again.
 ///
-/// Lifetimes: must not outlive its execution context.
+/// Exceptions: create(), start(), stop() and retire() throw std::bad_alloc when there is no memory.
+/// Lifetimes: must be destroyed before its execution context, because it holds a strand of that context. A supervisor
+/// that holds it must therefore be destroyed before too. The address `ref()` may outlive both.
 template <message M>
-class actor final : public child {
+class actor final : public supervised {
 public:
     using executor_type = asio::any_io_executor;
 
-    /// Errors: errc::invalid_option when the capacity is not one a mailbox can have.
+    /// Errors: errc::invalid_option when `capacity` is not a valid mailbox capacity.
+    /// Exceptions: also those of the move constructor of `factory`.
     template <behaviour_factory<M> Factory>
     static result<std::shared_ptr<actor>> create(executor_type ex, std::size_t capacity, Factory factory)
     {
@@ -54,7 +59,7 @@ public:
     actor(const actor&) = delete;
     actor& operator=(const actor&) = delete;
 
-    /// The address.
+    /// The address to which messages are sent.
     mailbox_ref<M> ref() const { return state_->inbound().ref(); }
 
     /// Refuses further messages; the actor ends after the last accepted one.

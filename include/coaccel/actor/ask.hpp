@@ -30,7 +30,8 @@ inline std::chrono::steady_clock::time_point deadline_after(std::chrono::steady_
     return timeout > forever - now ? forever : now + timeout;
 }
 
-/// The reply state of an ask, which is also the request waiting for room: one lifetime for both.
+/// The reply state of a request, which is also the operation that waits for room in the mailbox: one object, one
+/// lifetime.
 template <class R, class M>
 class ask_state final : public reply_state<R>, private send_waiter<M> {
 public:
@@ -50,12 +51,12 @@ public:
         try {
             this->message.emplace(make(reply_to<R>(this->shared_from_this())));
         } catch (...) {
-            // The reply_to may have gone with it and have said so already.
+            // The exception may have destroyed the reply_to, which then has already answered no_reply.
             return this->settle(errc::no_reply);
         }
         self_ = this->shared_from_this();
         to_->send(*this);
-        // A deadline or cancellation may have come before the request began to wait for room.
+        // The deadline may have passed, or a cancellation arrived, before the request began to wait for room.
         if (!this->wanted())
             withdraw_request();
     }
@@ -74,7 +75,7 @@ private:
         try {
             asio::post(to_->executor(), end_of_turn{to_});
         } catch (...) {
-            // Without memory for that it is answered when the message has been handled.
+            // No memory for the post: the reply is answered when the message has been handled.
         }
         return true;
     }
@@ -96,7 +97,7 @@ private:
     }
 
     std::shared_ptr<mailbox_state<M>> to_;
-    // Held from send() to post() or destroy(): the mailbox's hold on this object.
+    // Keeps this object alive from send() to post() or destroy(), while the mailbox refers to it.
     std::shared_ptr<reply_state<R>> self_;
 };
 
@@ -112,10 +113,10 @@ public:
     template <class Handler, class Make>
     void operator()(Handler&& handler, Make make, std::chrono::steady_clock::time_point deadline) const
     {
-        using op_type = pending_op<reply_waiter<R>, std::decay_t<Handler>, executor_type>;
+        using op_type = handler_op<reply_waiter<R>, std::decay_t<Handler>, executor_type>;
         auto* op = op_type::create(std::forward<Handler>(handler), to_->executor());
         auto state = std::make_shared<ask_state<R, M>>(to_);
-        op->on_cancel(canceller<reply_state<R>, pending>{state, op});
+        op->on_cancel(canceller<reply_state<R>, async_op_base>{state, op});
         state->start(*op, deadline, make);
     }
 
@@ -127,16 +128,18 @@ private:
 
 /// Sends a request and waits for its answer.
 ///
-/// `make` receives the reply_to<R> and returns the message that carries it. The deadline covers the wait for room in a
-/// full mailbox too; time_point::max() means none.
+/// `make` receives the reply_to<R> and returns the message that carries it. The deadline also covers the wait for room
+/// in a full mailbox; time_point::max() means no deadline.
 ///
 /// Completion signature: void(error_code, R), or void(error_code) when R is void.
 /// Completes when: the reply_to is answered or destroyed, the deadline passes, or the mailbox is closed.
 /// Executor: the handler's, or else the mailbox's.
 /// Cancellation: total, partial, terminal. A request already in the mailbox stays there; its answer is dropped.
-/// Errors: errc::deadline_exceeded (at once, without a message, when it is in the past), errc::no_reply, also when
-/// `make` throws, errc::closed, operation_aborted, whatever the answerer chose. From an actor also errc::actor_failed
-/// and errc::actor_stopped, whose messages say what the behaviour returned or threw.
+/// Errors: errc::deadline_exceeded (at once, without sending a message, when the deadline is in the past);
+/// errc::no_reply, also when `make` throws; errc::closed; operation_aborted; any error passed to reply_to::fail. From
+/// an actor also errc::actor_failed and errc::actor_stopped, whose messages contain the error that the behaviour
+/// returned or threw.
+/// Exceptions: the initiating call throws std::bad_alloc when there is no memory for the operation.
 template <reply_type R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
     requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M>
@@ -146,7 +149,7 @@ auto async_ask(const mailbox_ref<M>& to, Make make, std::chrono::steady_clock::t
                                                          deadline);
 }
 
-/// As above, with the time allowed from this call on.
+/// async_ask with a timeout instead of a deadline. The timeout starts at this call.
 template <reply_type R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
     requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M>

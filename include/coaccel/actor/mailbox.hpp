@@ -3,6 +3,7 @@
 
 #include <coaccel/actor/detail/mailbox_ops.hpp>
 #include <coaccel/core/as_result.hpp>
+#include <coaccel/core/detail/op_error.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -16,45 +17,48 @@
 
 namespace coaccel {
 
-/// What a mailbox can carry. Its move constructor must not throw: a claimed place in the queue is always filled, and a
-/// message that was taken always reaches its handler. Messages are never assigned.
+/// The requirements on a message type. The move constructor must not throw: a claimed cell of the queue is always
+/// filled, and a message that was taken always reaches its handler. Messages are never assigned.
 template <class M>
 concept message = std::is_object_v<M> && std::is_nothrow_move_constructible_v<M> && std::is_nothrow_destructible_v<M>;
 
-/// The sending side of a mailbox: copyable, and safe to use after the mailbox is gone (errc::closed).
+/// The sending side of a mailbox: copyable, and safe to use after the mailbox is destroyed (errc::closed).
 ///
-/// Thread safety: every function may be called from any thread, on one object too.
+/// Exceptions: async_send throws std::bad_alloc when there is no memory for the operation; nothing has been sent then.
+/// Thread safety: every function may be called from any thread, also on the same object.
 template <message M>
 class mailbox_ref {
 public:
-    using message_type = M; ///< What is sent.
+    using message_type = M; ///< The type of the messages.
     using executor_type = asio::any_io_executor;
 
     /// Sends without waiting; moves from `m` only when it is accepted.
     ///
-    /// Errors: errc::queue_full (also while earlier senders wait: they are not overtaken), errc::closed.
+    /// Errors: errc::queue_full, also while earlier senders wait, because they are not overtaken; errc::closed;
+    /// errc::actor_stopped for the mailbox of an actor that has ended.
     [[nodiscard]] error_code try_send(M&& m) const { return state_->try_send(m); }
 
-    /// Sends, waiting for room. Waiting senders are served in order.
+    /// Sends, and waits for room if necessary. Waiting senders are served in order.
     ///
-    /// With g++ 12, move a named local in: temporaries of aggregate type break inside co_await expressions.
+    /// With g++ 12, move a named local variable in: temporaries of aggregate type break inside co_await expressions.
     ///
     /// Completion signature: void(error_code).
     /// Completes when: the mailbox has accepted the message.
     /// Executor: the handler's, or else the mailbox's.
     /// Cancellation: total, partial, terminal; a cancelled message was not and will not be delivered.
-    /// Errors: errc::closed (the message was not accepted), operation_aborted.
+    /// Errors: errc::closed (the message was not accepted), errc::actor_stopped likewise for an actor that has ended,
+    /// operation_aborted.
     template <asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_send(M m, Token&& token = {}) const
     {
         return asio::async_initiate<Token, void(error_code)>(detail::initiate_send<M>(state_), token, std::move(m));
     }
 
-    std::size_t capacity() const noexcept { return state_->capacity(); } ///< How many messages it holds at most.
+    std::size_t capacity() const noexcept { return state_->capacity(); } ///< The maximum number of messages.
 
-    /// How many messages are accepted and not yet received; a snapshot.
+    /// The number of messages accepted and not yet received; a snapshot.
     std::size_t size() const noexcept { return state_->size(); }
-    bool is_open() const noexcept { return !state_->closed(); } ///< False once it is closed.
+    bool is_open() const noexcept { return !state_->closed(); } ///< False once the mailbox is closed.
     executor_type get_executor() const noexcept { return state_->executor(); }
 
     /// For operations built on a mailbox.
@@ -69,21 +73,23 @@ protected:
 
 /// Bounded queue of messages: many senders, one receiver at a time, awaitable on both sides.
 ///
-/// Owner and receiving side. Destroying it closes it: whoever waits completes with errc::closed, and messages
-/// that were not received are destroyed. When its execution context is destroyed first, waiting operations are
-/// destroyed with it without being called.
+/// The owner and receiving side. Its destructor closes the mailbox: waiting operations complete with errc::closed, and
+/// messages that were not received are destroyed. When the execution context is destroyed first, it destroys waiting
+/// operations without calling their handlers.
 ///
+/// Exceptions: create() and the initiating calls throw std::bad_alloc when there is no memory; no message is lost then.
 /// Thread safety: the sending side and close() from any thread; receiving from one thread at a time.
 template <message M>
 class mailbox : public mailbox_ref<M> {
 public:
     static constexpr std::size_t max_capacity = std::size_t{1} << 30; ///< The largest capacity.
 
-    /// Errors: errc::invalid_option when the capacity is zero or beyond max_capacity.
+    /// Errors: errc::invalid_option when the capacity is zero or above max_capacity.
     static result<mailbox> create(asio::any_io_executor ex, std::size_t capacity)
     {
         if (capacity == 0 || capacity > max_capacity)
-            return errc::invalid_option;
+            return detail::op_error(errc::invalid_option, "mailbox",
+                                    {"capacity is ", capacity, "; it must be from 1 to ", max_capacity});
         return mailbox(std::make_shared<detail::mailbox_state<M>>(std::move(ex), capacity));
     }
 
@@ -108,17 +114,18 @@ public:
 
     /// Receives without waiting.
     ///
-    /// Errors: would_block when there is nothing, errc::closed when there will be nothing, errc::already_waiting.
+    /// Errors: would_block when the mailbox is empty, errc::closed when it is empty and closed, errc::already_waiting
+    /// while an asynchronous receive is pending.
     result<M> try_receive() { return this->state_->try_receive(); }
 
     /// Receives one message.
     ///
     /// Completion signature: void(error_code, M).
-    /// Completes when: a message is there, or the mailbox is closed and everything accepted was received.
+    /// Completes when: a message is available, or the mailbox is closed and all accepted messages have been received.
     /// Executor: the handler's, or else the mailbox's.
     /// Cancellation: total, partial, terminal; a cancelled receive takes no message.
-    /// Errors: errc::closed, errc::already_waiting, operation_aborted; the message is then default-constructed. What
-    /// its default constructor throws comes out of this call, and nothing is received.
+    /// Errors: errc::closed, errc::already_waiting, operation_aborted; the message is then default-constructed.
+    /// Exceptions: also those of the default constructor of M; nothing is received then.
     template <asio::completion_token_for<void(error_code, M)> Token = default_token>
         requires std::default_initializable<M>
     auto async_receive(Token&& token = {})
@@ -126,12 +133,12 @@ public:
         return asio::async_initiate<Token, void(error_code, M)>(detail::initiate_receive<M>(this->state_), token);
     }
 
-    /// Receives what is there, at least one message and at most `max` (a `max` of zero counts as one).
+    /// Receives the available messages, at least one and at most `max` (zero counts as one).
     ///
     /// Appends to `out` and completes with the number of messages. M need not be default-constructible.
-    /// Lifetimes: `out` must stay valid until completion; it is touched on the handler's executor only.
-    /// Errors: those of async_receive, and no_memory when `out` cannot grow; no message is taken then.
-    /// Otherwise as async_receive.
+    /// Lifetimes: `out` must stay valid until completion; it is accessed on the handler's executor only.
+    /// Errors: those of async_receive, and no_memory when `out` cannot grow; no message is taken then. Otherwise as
+    /// async_receive.
     ///
     /// Completion signature: void(error_code, std::size_t).
     template <asio::completion_token_for<void(error_code, std::size_t)> Token = default_token>
@@ -141,7 +148,7 @@ public:
             detail::initiate_receive_batch<M>(this->state_), token, &out, max);
     }
 
-    /// Refuses further messages. What was accepted is still delivered; waiting senders complete with errc::closed.
+    /// Refuses further messages. Accepted messages are still delivered; waiting senders complete with errc::closed.
     void close() { this->state_->close(); }
 
 private:

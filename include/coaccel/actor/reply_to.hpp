@@ -10,8 +10,9 @@
 
 namespace coaccel {
 
-/// What an answer can be: nothing, or a value whose move constructor does not throw, so that no answer is lost on its
-/// way. Default-constructible, for the asker gets one with an error too.
+/// The requirements on the type of an answer: void, or a type whose move constructor does not throw, so that no answer
+/// is lost on its way. It is default-constructible, because the handler of a request receives a value with an error
+/// too.
 template <class R>
 concept reply_type =
     std::is_void_v<R> || (std::is_object_v<R> && std::default_initializable<R> &&
@@ -19,15 +20,15 @@ concept reply_type =
 
 /// The obligation to answer one request, carried inside a message. Move-only.
 ///
-/// Destroying it unanswered completes the asker with errc::no_reply; below an actor with errc::actor_failed when the
-/// behaviour fails meanwhile, and with errc::actor_stopped when the actor ends. An answer that comes too late, after
-/// the asker's deadline or cancellation, is dropped.
+/// Destroying it unanswered completes the request with errc::no_reply. In an actor the error is errc::actor_failed when
+/// the behaviour fails meanwhile, and errc::actor_stopped when the actor ends. An answer after the deadline or the
+/// cancellation of the request is dropped.
 ///
 /// Thread safety: distinct objects from any thread.
 template <reply_type R>
 class reply_to {
 public:
-    /// Owes nothing to nobody; so that messages can be default-constructible.
+    /// Empty: answers no request. Allows messages to be default-constructible.
     reply_to() noexcept = default;
 
     /// Made by async_ask.
@@ -48,17 +49,19 @@ public:
     }
 
     /// Answers. Does nothing when already answered.
+    ///
+    /// Exceptions: those of the conversion to R; the request is then still unanswered.
     template <class V = R>
         requires(!std::is_void_v<R> && std::convertible_to<V, R>)
     void send(V&& value)
     {
-        // First, for a conversion that throws leaves the request unanswered.
+        // First, because a conversion that throws leaves the request unanswered.
         R answer(std::forward<V>(value));
         if (auto state = std::exchange(state_, nullptr))
             state->settle_with(std::move(answer));
     }
 
-    /// Answers a request whose reply is nothing.
+    /// Answers a request whose reply type is void.
     void send()
         requires std::is_void_v<R>
     {
@@ -73,7 +76,7 @@ public:
             state->settle(ec);
     }
 
-    /// True while somebody waits for this answer; a hint to skip work nobody wants.
+    /// True while the request still waits for this answer; a hint that allows skipping unneeded work.
     bool wanted() const { return state_ && state_->wanted(); }
 
 private:

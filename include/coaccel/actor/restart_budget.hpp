@@ -9,41 +9,45 @@
 
 namespace coaccel {
 
-/// Decides about failures, one after another. Has no clock and no source of chance of its own.
+/// Decides what to do about each failure. The caller supplies the time and the random numbers.
+///
+/// Exceptions: the constructor, on_failure() and restart() throw std::bad_alloc when there is no memory.
 class COACCEL_DECL restart_budget {
 public:
-    using time_point = std::chrono::steady_clock::time_point; ///< Of the steady clock.
-    using duration = std::chrono::steady_clock::duration;     ///< Of the steady clock.
+    using time_point = std::chrono::steady_clock::time_point; ///< A time of the steady clock.
+    using duration = std::chrono::steady_clock::duration;     ///< A duration of the steady clock.
 
-    /// What to do about a failure.
+    /// The reaction to a failure.
     struct decision {
-        coaccel::directive directive; ///< Restart, or what the policy says instead.
-        /// How long to wait before a restart; zero otherwise.
+        coaccel::directive directive; ///< Restart, or the policy's other choice.
+        /// The delay before a restart; zero otherwise.
         duration delay;
+        /// Whether the policy chose a restart that the budget does not allow.
+        bool used_up = false;
     };
 
     /// Preconditions: `policy` is valid.
     explicit restart_budget(const restart_policy& policy);
 
-    /// A restart beyond the budget becomes an escalation.
+    /// Asks the policy what to do. A restart beyond the budget becomes an escalation.
     ///
     /// Preconditions: `now` never goes back; `random` is in [0, 1).
     decision on_failure(time_point now, const error_code& ec, double random);
 
-    /// The same for who has decided already.
+    /// As on_failure, when the caller has already decided to restart.
     decision restart(time_point now, double random);
 
-    /// Begins anew, as if nothing had failed so far.
+    /// Forgets all counted restarts.
     void reset() noexcept { restarts_.clear(); }
 
-    /// How many restarts the window at `now` still allows.
+    /// The number of restarts that the window at `now` still allows.
     std::size_t left(time_point now) const noexcept;
 
 private:
     duration backoff(std::size_t restarts, double random) const noexcept;
 
     restart_policy policy_;
-    // When each counted restart takes effect; waiting for it must not use the window up.
+    // The time at which each counted restart takes effect, so that the delay does not use up the window.
     std::deque<time_point> restarts_;
 };
 

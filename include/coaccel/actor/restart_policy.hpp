@@ -7,47 +7,47 @@
 
 namespace coaccel {
 
-/// What to do about a failed child.
+/// The reaction to a failed child (a supervised actor or supervisor).
 enum class directive {
-    /// Go on with the same incarnation; only the message in hand is lost to its sender.
+    /// Continue with the same incarnation; only the message being handled is lost.
     resume,
-    /// Replace it by a fresh incarnation, within the budget.
+    /// Replace it with a new incarnation, within the budget.
     restart,
-    /// End it for good; the others go on.
+    /// Stop it permanently; the other children continue.
     stop,
-    /// Let whoever supervises the supervisor decide.
+    /// Pass the failure to the supervisor's own supervisor.
     escalate,
 };
 
-/// Which children a restart concerns.
+/// The children that a restart concerns.
 enum class strategy {
-    /// The failed one.
+    /// The failed child.
     one_for_one,
-    /// All of them.
+    /// All children.
     one_for_all,
-    /// The failed one and those declared after it.
+    /// The failed child and the children declared after it.
     rest_for_one,
 };
 
-/// Restarts everything.
+/// Returns directive::restart for every error.
 COACCEL_DECL directive restart_always(const error_code& ec) noexcept;
 
-/// How failures are answered. Times are on whatever steady clock the caller feeds in.
+/// How a supervisor reacts to failures. Times refer to the steady clock values that the caller supplies.
 struct restart_policy {
-    using duration = std::chrono::steady_clock::duration; ///< Of the steady clock.
+    using duration = std::chrono::steady_clock::duration; ///< A duration of the steady clock.
 
-    /// From an error to a directive.
+    /// Maps an error to a directive.
     directive (*decider)(const error_code&) noexcept = &restart_always;
     coaccel::strategy strategy = coaccel::strategy::one_for_one; ///< Which children are restarted together.
-    /// At most this many restarts per window; the next failure escalates. Zero: never restart.
+    /// The maximum number of restarts per window; the next failure escalates. Zero: never restart.
     int max_restarts = 5;
-    /// How long a restart counts, from the moment it takes effect.
+    /// How long a restart counts against the budget, from the moment it takes effect.
     duration window = std::chrono::seconds(60);
-    /// Delay before the first restart of a window; each further one multiplies it, up to the maximum.
+    /// The delay before the first restart in a window. Each further restart multiplies it, up to max_backoff.
     duration initial_backoff = std::chrono::milliseconds(100);
-    duration max_backoff = std::chrono::seconds(30); ///< The longest wait before a restart.
-    double multiplier = 2.0;                         ///< By how much each wait is longer than the one before.
-    /// Fraction by which a delay is spread in both directions, in [0, 1].
+    duration max_backoff = std::chrono::seconds(30); ///< The longest delay before a restart.
+    double multiplier = 2.0;                         ///< The ratio of each delay to the previous one.
+    /// The fraction by which a delay varies at random in both directions, in [0, 1].
     double jitter = 0.1;
 
     /// Errors: errc::invalid_option.

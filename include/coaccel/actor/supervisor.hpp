@@ -1,11 +1,11 @@
 #ifndef COACCEL_ACTOR_SUPERVISOR_HPP
 #define COACCEL_ACTOR_SUPERVISOR_HPP
 
-#include <coaccel/actor/child.hpp>
 #include <coaccel/actor/restart_policy.hpp>
+#include <coaccel/actor/supervised.hpp>
 #include <coaccel/core/as_result.hpp>
+#include <coaccel/core/detail/handler_op.hpp>
 #include <coaccel/core/result.hpp>
-#include <coaccel/detail/pending_op.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -22,7 +22,7 @@ namespace detail {
 
 class supervisor_state;
 
-class end_waiter : public pending {
+class end_waiter : public async_op_base {
 public:
     std::tuple<error_code> take() const noexcept { return {ec}; }
 
@@ -30,13 +30,13 @@ protected:
     ~end_waiter() = default;
 };
 
-/// Cancelling a run ends the supervisor; cancelling a stop only ends the wait.
+/// Cancelling a run stops the supervisor; cancelling a stop only ends the wait.
 enum class end_kind { run, stop };
 
 struct COACCEL_DECL cancel_end {
     std::weak_ptr<supervisor_state> state;
     end_kind kind;
-    pending* op;
+    async_op_base* op;
 
     void operator()(asio::cancellation_type type) const;
 };
@@ -54,14 +54,14 @@ public:
     template <class Handler>
     void operator()(Handler&& handler) const
     {
-        using op_type = pending_op<end_waiter, std::decay_t<Handler>, executor_type>;
+        using op_type = handler_op<end_waiter, std::decay_t<Handler>, executor_type>;
         auto* op = op_type::create(std::forward<Handler>(handler), get_executor());
         op->on_cancel(cancel_end{state_, kind_, op});
         begin(*op);
     }
 
 private:
-    void begin(pending& op) const;
+    void begin(async_op_base& op) const;
 
     std::shared_ptr<supervisor_state> state_;
     end_kind kind_;
@@ -69,23 +69,26 @@ private:
 
 } // namespace detail
 
-/// Starts children, and answers their failures by a restart_policy, on a strand of the user's executor.
+/// Starts its children (actors or other supervisors) and reacts to their failures according to a restart_policy, on a
+/// strand over the user's executor.
 ///
-/// A supervisor is a child itself: below another one its escalations are that one's failures to decide about. At the
-/// top an escalation ends it with the error. Destroying it asks the children to stop.
+/// A supervisor can itself be a child: the parent supervisor then decides about the failures it escalates. Without a
+/// parent, an escalation ends it with the error. The destructor asks the children to stop.
 ///
-/// Children that it does not start again are told so by retire(): one that the policy stops, one that ends by itself,
-/// and at the top all of them when the run ends. Below another supervisor that one decides.
+/// The supervisor calls retire() on each child that it does not start again: one that the policy stops, one that ends
+/// by itself, and without a parent all of them when the run ends. With a parent, the parent decides.
 ///
-/// Lifetimes: must not outlive its execution context.
-/// Thread safety: every function but add() may be called from any thread.
-class COACCEL_DECL supervisor final : public child {
+/// Exceptions: create(), add() and the initiating calls throw std::bad_alloc when there is no memory.
+/// Lifetimes: holds its children until it is destroyed. It may outlive its execution context if its children may: other
+/// supervisors may, actors must not. Operations started afterwards are destroyed without calling their handlers.
+/// Thread safety: every function except add() may be called from any thread.
+class COACCEL_DECL supervisor final : public supervised {
 public:
     using executor_type = asio::any_io_executor;
 
     /// Errors: errc::invalid_option when the policy is not valid.
     static result<std::shared_ptr<supervisor>> create(executor_type ex, const restart_policy& policy,
-                                                      std::vector<std::shared_ptr<child>> children = {});
+                                                      std::vector<std::shared_ptr<supervised>> children = {});
 
     supervisor(const supervisor&) = delete;
     supervisor& operator=(const supervisor&) = delete;
@@ -94,15 +97,15 @@ public:
     /// Adds a child after the others; it is started with them.
     ///
     /// Preconditions: not running.
-    void add(std::shared_ptr<child> c);
+    void add(std::shared_ptr<supervised> c);
 
     /// Starts the children and supervises them.
     ///
     /// Completion signature: void(error_code).
-    /// Completes when: every child has ended. With the error when one was escalated.
+    /// Completes when: every child has ended; with the error if a failure was escalated.
     /// Executor: the handler's, or else the supervisor's.
-    /// Cancellation: total, partial, terminal; the children are stopped first, then operation_aborted.
-    /// Errors: the escalated one, operation_aborted, errc::already_waiting when it runs already.
+    /// Cancellation: total, partial, terminal; the run stops the children first, then completes with operation_aborted.
+    /// Errors: the escalated one, operation_aborted, errc::already_waiting when the supervisor is already running.
     template <asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_run(Token&& token = {})
     {
@@ -113,7 +116,7 @@ public:
     /// Stops the children, last first.
     ///
     /// Completion signature: void(error_code).
-    /// Completes when: every child has ended; at once when it does not run.
+    /// Completes when: every child has ended; at once when the supervisor is not running.
     /// Executor: the handler's, or else the supervisor's.
     /// Cancellation: total, partial, terminal; ends the wait, not the stopping.
     /// Errors: operation_aborted.

@@ -17,11 +17,13 @@ namespace coaccel {
 template <std::copyable T>
 class watch_source;
 
-/// A subscriber to the latest value of a watch_source. Copyable; a copy has seen what the original has.
+/// A subscriber to the latest value of a watch_source. Copyable; a copy has seen the same values as the original.
 ///
-/// A slow subscriber skips values in between but never the last one. A subscription starts with the value of its
-/// moment seen: `get()` reads that one, `async_changed()` waits for what comes after.
+/// A slow subscriber skips intermediate values but never the last one. The value at the time of the subscription counts
+/// as seen: `get()` reads it, `async_changed()` waits for a newer one.
 ///
+/// Exceptions: copies and initiating calls throw std::bad_alloc when there is no memory; get() throws what the copy
+/// constructor of T throws.
 /// Thread safety: distinct objects from any thread; one object from one thread at a time.
 template <std::copyable T>
 class watch {
@@ -29,12 +31,12 @@ public:
     using value_type = T;
     using executor_type = asio::any_io_executor;
 
-    /// A subscriber that has seen what the other one has.
+    /// A subscriber that has seen the same values as `other`.
     watch(const watch& other) : watch(other.state_, other.cursor_->seen.load(std::memory_order_relaxed)) {}
     watch(watch&&) noexcept = default;
     watch& operator=(watch&&) noexcept = default;
 
-    /// Becomes a subscriber that has seen what the other one has.
+    /// Becomes a subscriber that has seen the same values as `other`.
     watch& operator=(const watch& other)
     {
         if (this != &other)
@@ -44,21 +46,21 @@ public:
 
     ~watch() = default;
 
-    /// The latest value. Does not count as seeing it.
+    /// The latest value. It does not count as seen.
     T get() const { return state_->get(); }
 
-    /// True when a value newer than the last one seen is there.
+    /// True when there is a value newer than the last one seen.
     bool has_changed() const noexcept { return state_->version() != cursor_->seen.load(std::memory_order_relaxed); }
 
-    /// False once the source is closed; an unseen last value may still be there.
+    /// False once the source is closed; there may still be an unseen last value.
     bool is_open() const noexcept { return !state_->closed(); }
 
-    /// Waits for a value newer than the last one seen, and sees it.
+    /// Waits for a value newer than the last one seen, and marks it as seen.
     ///
     /// Completion signature: void(error_code, T).
     /// Completes when: such a value exists, or the source is closed and its last value was seen.
     /// Executor: the handler's, or else the source's.
-    /// Cancellation: total, partial, terminal; nothing counts as seen then.
+    /// Cancellation: total, partial, terminal; no value is then marked as seen.
     /// Errors: errc::closed, errc::already_waiting (a second wait on one subscriber), operation_aborted. The value is
     /// then the current one.
     template <asio::completion_token_for<void(error_code, T)> Token = default_token>
@@ -80,16 +82,18 @@ private:
     std::shared_ptr<detail::watch_cursor> cursor_;
 };
 
-/// Publishes the latest value to many subscribers. Move-only; destroying it closes the watch.
+/// Publishes the latest value to many subscribers. Move-only; the destructor closes the watch.
 ///
-/// Thread safety: every function but move and destruction may be called from any thread.
+/// Exceptions: the constructor and subscribe() throw std::bad_alloc when there is no memory; get() and publish() throw
+/// what copying, moving or swapping T throws.
+/// Thread safety: every function except move and destruction may be called from any thread.
 template <std::copyable T>
 class watch_source {
 public:
     using value_type = T;
     using executor_type = asio::any_io_executor;
 
-    /// A source whose handlers run on `ex` unless they have an executor of their own.
+    /// Makes a source whose handlers run on `ex` unless they have an associated executor.
     watch_source(executor_type ex, T initial)
         : state_(std::make_shared<detail::watch_state<T>>(std::move(ex), std::move(initial)))
     {}
@@ -110,15 +114,15 @@ public:
             state_->close();
     }
 
-    /// Replaces the value and wakes every subscriber that waits. Does nothing once closed.
+    /// Replaces the value and wakes every waiting subscriber. Does nothing once closed.
     void publish(T value) { state_->publish(std::move(value)); }
 
-    /// Subscribers that have not seen the last value still get it, then errc::closed.
+    /// Closes the watch. Subscribers that have not seen the last value still receive it, then errc::closed.
     void close() { state_->close(); }
 
     T get() const { return state_->get(); }                     ///< The latest value.
-    bool is_open() const noexcept { return !state_->closed(); } ///< False once it is closed.
-    /// A subscriber that has seen the latest value.
+    bool is_open() const noexcept { return !state_->closed(); } ///< False once the source is closed.
+    /// Makes a subscriber for which the latest value counts as seen.
     watch<T> subscribe() const { return watch<T>(state_, state_->version()); }
     executor_type get_executor() const noexcept { return state_->executor(); }
 

@@ -18,16 +18,17 @@ namespace coaccel {
 /// `co_await gpu.async_exec(op, as_result(asio::deferred))` yields a result instead of throwing.
 template <class Token>
 struct as_result_t {
-    Token token; ///< The token that is adapted.
+    Token token; ///< The adapted token.
 };
 
+/// Adapts a completion token: `as_result(asio::use_future)` yields a future of a result.
 template <class Token>
 [[nodiscard]] constexpr as_result_t<std::decay_t<Token>> as_result(Token&& token)
 {
     return {static_cast<Token&&>(token)};
 }
 
-/// What coaccel's initiating functions use when no token is given.
+/// The default completion token of coaccel's initiating functions.
 using default_token = as_result_t<asio::deferred_t>;
 
 namespace detail {
@@ -47,7 +48,7 @@ struct result_of_args<> {
     using type = result<void>;
 };
 
-// The result's type comes from the signature, not from the arguments of the call, which need only convert.
+// The result type is taken from the completion signature; the arguments of the call need only convert to it.
 template <class Handler, class Result>
 struct as_result_handler {
     Handler handler;
@@ -92,13 +93,13 @@ struct as_result_initiation<Initiation, Result> {
 
 } // namespace detail
 
-/// What an initiating function returns for as_result(asio::deferred), the default token: an operation that starts when
-/// it is awaited, or called with another token. Each call of a copy starts it anew.
+/// The operation that an initiating function returns for as_result(asio::deferred), the default token. It starts when
+/// it is awaited or called with another token. Each call of a copy starts a new operation.
 template <class Deferred>
 class [[nodiscard("this operation has not been started: co_await it, or pass a completion token such as "
                   "asio::detached")]] lazy_operation : public Deferred {
 public:
-    /// Made by the initiating function.
+    /// Constructed by the initiating function.
     explicit lazy_operation(Deferred&& operation) : Deferred(std::move(operation)) {}
 };
 
@@ -113,14 +114,14 @@ template <class Token, class R, class... Args>
 struct async_result<coaccel::as_result_t<Token>, R(boost::system::error_code, Args...)> {
     using result_type = typename coaccel::detail::result_of_args<Args...>::type;
     using signature = R(result_type);
-    // Never used; Boost 1.81's bind_allocator and bind_cancellation_slot do not compile around a token without it.
+    // Unused, but bind_allocator and bind_cancellation_slot of Boost 1.81 do not compile around a token without it.
     using return_type = void;
 
     template <class Initiation, class RawToken, class... InitArgs>
     static auto initiate(Initiation&& initiation, RawToken&& token, InitArgs&&... args)
     {
         using wrapped = coaccel::detail::as_result_initiation<std::decay_t<Initiation>, result_type>;
-        // async_initiate moves from what it is given, and the caller may keep the token for the next operation.
+        // async_initiate moves from the token, but the caller may reuse its token for the next operation.
         Token inner(static_cast<RawToken&&>(token).token);
         const auto start = [&]() -> decltype(auto) {
             return async_initiate<Token, signature>(wrapped{static_cast<Initiation&&>(initiation)}, inner,

@@ -1,13 +1,13 @@
 #ifndef COACCEL_CORE_ASIO_CONFIGURATION_HPP
 #define COACCEL_CORE_ASIO_CONFIGURATION_HPP
 
-// The library and the program both compile Asio's inline functions, and share its objects and static variables. So both
-// need the same Boost and the same configuration of Asio, whose macros decide what is in its classes and how they
-// behave. A program that differs would corrupt its memory; it does not link instead. Each file that includes coaccel
-// refers to a symbol whose name tells the configuration of that file, and the library defines only the symbol of its
-// own.
+// The library and the program both compile Asio's inline functions and share its objects and static variables. Both
+// therefore need the same Boost and the same Asio configuration: Asio's macros decide the layout and the behaviour of
+// its classes. A program with another configuration would corrupt its memory. This header makes it fail to link
+// instead: each file that includes coaccel refers to a symbol whose name encodes the configuration of that file, and
+// the library defines only the symbol of its own configuration.
 //
-// The name lists what differs from Asio's defaults on Linux. Macros that change neither layout nor shared behaviour,
+// The name lists the deviations from Asio's defaults on Linux. Macros that change neither layout nor shared behaviour,
 // such as BOOST_ASIO_NO_EXTENSIONS, are left out.
 
 #include <boost/asio/detail/concurrency_hint.hpp>
@@ -17,7 +17,8 @@
 #define COACCEL_DETAIL_JOIN_TOKENS(a, b) a##b
 #define COACCEL_DETAIL_JOIN(a, b) COACCEL_DETAIL_JOIN_TOKENS(a, b)
 
-// Where functions of Asio are defined. With visibility disabled, a shared library may have statics of its own.
+// Where Asio's functions are defined. With visibility disabled, a shared library may have its own copies of Asio's
+// static variables.
 #if defined(BOOST_ASIO_DYN_LINK)
 #define COACCEL_DETAIL_ASIO_LINKAGE ::dyn_link
 #elif defined(BOOST_ASIO_SEPARATE_COMPILATION)
@@ -28,7 +29,7 @@
 #define COACCEL_DETAIL_ASIO_LINKAGE
 #endif
 
-// Mutexes and events.
+// The types of mutexes and events.
 #if defined(BOOST_ASIO_HAS_THREADS)
 #define COACCEL_DETAIL_ASIO_THREADS
 #else
@@ -44,7 +45,7 @@
 #define COACCEL_DETAIL_ASIO_TRACKING
 #endif
 
-// The reactor, and how it is woken up and waits for timers.
+// The reactor, its wake-up mechanism and its timers.
 #if defined(BOOST_ASIO_HAS_IO_URING_AS_DEFAULT)
 #define COACCEL_DETAIL_ASIO_REACTOR ::io_uring_as_default
 #elif !defined(BOOST_ASIO_HAS_EPOLL)
@@ -65,7 +66,7 @@
 #define COACCEL_DETAIL_ASIO_EVENTFD ::disable_eventfd
 #endif
 
-// Memory of handlers: one side gives back what the other has allocated. Without deprecated functions,
+// Memory of handlers: one side may deallocate memory that the other allocated. With BOOST_ASIO_NO_DEPRECATED,
 // asio_handler_allocate is a function of the same name that does nothing.
 #if defined(BOOST_ASIO_NO_DEPRECATED)
 #define COACCEL_DETAIL_ASIO_DEPRECATED ::no_deprecated
@@ -86,7 +87,7 @@
 #define COACCEL_DETAIL_ASIO_RECYCLING
 #endif
 
-// What any_io_executor is, and what executors can do.
+// The type behind any_io_executor, and the supported executor interfaces.
 #if defined(BOOST_ASIO_USE_TS_EXECUTOR_AS_DEFAULT)
 #define COACCEL_DETAIL_ASIO_EXECUTORS ::use_ts_executor_as_default
 #elif defined(BOOST_ASIO_NO_TS_EXECUTORS)
@@ -104,14 +105,14 @@
 #define COACCEL_DETAIL_ASIO_STRANDS
 #endif
 
-// Whether an io_context made without a hint, or with 1, locks.
+// Whether an io_context uses locks when it is constructed without a concurrency hint or with a hint of 1.
 #if (BOOST_ASIO_CONCURRENCY_HINT_DEFAULT) != -1 || (BOOST_ASIO_CONCURRENCY_HINT_1) != 1
 #define COACCEL_DETAIL_ASIO_HINTS ::other_concurrency_hints
 #else
 #define COACCEL_DETAIL_ASIO_HINTS
 #endif
 
-// What is in a buffer.
+// The members of a buffer.
 #if defined(BOOST_ASIO_ENABLE_BUFFER_DEBUGGING) ||                                                                     \
     (defined(_GLIBCXX_DEBUG) && !defined(BOOST_ASIO_DISABLE_BUFFER_DEBUGGING))
 #define COACCEL_DETAIL_ASIO_BUFFERS ::enable_buffer_debugging
@@ -119,7 +120,7 @@
 #define COACCEL_DETAIL_ASIO_BUFFERS
 #endif
 
-// How services are found, and what a thread keeps of an exception.
+// How services are looked up, and whether threads store exceptions.
 #if defined(BOOST_ASIO_NO_TYPEID)
 #define COACCEL_DETAIL_ASIO_LANGUAGE ::no_typeid
 #elif defined(BOOST_ASIO_NO_EXCEPTIONS)
@@ -146,7 +147,7 @@ extern __attribute__((visibility("default"))) const char must_match_the_library;
 namespace coaccel::detail {
 namespace {
 
-// Kept in each object file, also by --gc-sections, which would remove the reference before it is missed.
+// Kept in each object file even with --gc-sections, which would remove the reference before the linker reports it.
 #if defined(__has_attribute) && __has_attribute(retain)
 __attribute__((used, retain))
 #else

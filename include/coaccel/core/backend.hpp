@@ -17,62 +17,64 @@ namespace coaccel {
 /// How urgent an op is; backends map it onto stream priorities.
 enum class priority : std::uint8_t { low, normal, high };
 
+/// The number of priorities.
 inline constexpr std::size_t priority_count = 3;
 
-/// Where an event stands.
+/// The state of an event.
 enum class progress : std::uint8_t { pending, passed };
 
-/// Where the memory of a buffer lives.
+/// Where the memory of a buffer is.
 enum class memory_kind : std::uint8_t {
     /// On the device.
     device,
-    /// Wherever it is used: the driver moves it between the device and the host.
+    /// On the device or on the host: the driver moves it to where it is used.
     managed,
 };
 
-/// Memory of a device as its backend sees it, in bytes.
+/// The memory of a device as its backend reports it, in bytes.
 struct memory_info {
-    /// In buffers, and in what libraries were given to work with.
+    /// Allocated to buffers and to library workspaces.
     std::uint64_t used = 0;
-    std::uint64_t free = 0;  ///< What can still be allocated.
-    std::uint64_t total = 0; ///< What there is.
-    /// Held by the pool behind the buffers, used or not.
+    std::uint64_t free = 0;  ///< Available for allocation.
+    std::uint64_t total = 0; ///< The total capacity.
+    /// Held by the memory pool behind the buffers, used or not.
     std::uint64_t reserved = 0;
-    /// The most there ever was in buffers at a time.
+    /// The peak amount in buffers.
     std::uint64_t high_water = 0;
-    /// Page-locked host memory: handed out, and held by its pool.
+    /// Page-locked host memory that is handed out.
     std::uint64_t pinned_used = 0;
     std::uint64_t pinned_reserved = 0; ///< Held by the pool of page-locked memory.
 };
 
 /// The hardware behind a device.
 struct hardware_info {
-    std::string name; ///< As the driver or the system names it.
-    int ordinal = 0;  ///< Which one of several.
-    /// Major times ten plus minor; zero where there is no such thing.
+    std::string name; ///< The name reported by the driver or the system.
+    int ordinal = 0;  ///< Its index among several.
+    /// Ten times the major version plus the minor version; zero if the hardware has none.
     int compute_capability = 0;
-    int multiprocessors = 0; ///< Zero where there is no such thing.
-    /// The newest CUDA the driver is for: 1000 times the major version plus 10 times the minor one. Zero: no driver.
+    int multiprocessors = 0; ///< Zero if the hardware has none.
+    /// The newest CUDA version that the driver supports: 1000 * major + 10 * minor. Zero: no driver.
     int driver_version = 0;
-    /// The worker process it is used from; zero: this process.
+    /// The ID of the worker process that uses it; zero: this process.
     int process = 0;
 };
 
-/// A function a backend calls once, from any thread. It must not block, lock or call the backend.
+/// A function that a backend calls once, from any thread. It must not block, lock or call the backend.
 struct notification {
-    void (*function)(void*) noexcept = nullptr; ///< What is called.
-    void* argument = nullptr;                   ///< With what.
+    void (*function)(void*) noexcept = nullptr; ///< The function.
+    void* argument = nullptr;                   ///< Its argument.
 };
 
 namespace detail {
 
-/// Host memory that the device reaches without a detour. It stays valid for as long as this object, also when the
-/// context it was made for is dead.
+/// Host memory that the device accesses directly, without a staging copy. It stays valid as long as this object, even
+/// after the context that it was made for has died.
 class COACCEL_DECL pinned_memory {
 public:
     virtual ~pinned_memory() = default;
 
-    /// Null: not at the moment; the backend's listener is told when to ask again. errc::out_of_memory: never.
+    /// Null: none is available now; the backend's listener is notified when to retry. errc::out_of_memory: the size can
+    /// never be available.
     virtual result<void*> try_allocate(std::size_t bytes) = 0;
 
     /// From any thread.
@@ -138,30 +140,27 @@ concept backend_has_faults = requires(B& b, const error_code& ec) {
 
 } // namespace detail
 
-/// What the engine needs of an accelerator. The engine is written once over this concept.
+/// The engine's requirements on an accelerator. The engine is written once, over this concept.
 ///
-/// - `replaceable`: a context that died can be followed by another in the same process.
-/// - `create` makes a working context and may block, unless `creation_blocks` says it does not.
-/// - `record` marks the work enqueued on a stream so far; `wait` holds a stream back until the mark
-///   has passed; `query`, `synchronize` and `notify` learn of it. A notification does not fire behind
-///   a fault.
-/// - Everything but `create`, `enter`, `synchronize` and `pinned` is called under `enter`, whose result makes the
-/// context
-///   current on the calling thread for as long as it lives.
-/// - `allocate` and `release` take effect in the stream's order. All allocations are on one stream that has no other
-///   work; memory released there is not used by anybody any more. Out of memory is an answer only after a
-///   trim and a second try. Null means "not yet".
-/// - `pin` makes memory of the caller's, which outlives the backend, as good as its own pinned memory.
-/// - `describe` knows every op that is supported by its number, but those whose description differs from call to call.
-/// - `enqueue` starts an op and returns. `passed`: all of the op is on the stream. `pending`: not yet; nothing else may
-/// be
-///   put on that stream until `enqueue` has been called again for the same op and no longer says so.
-/// - `bound_op` stays at its address until the op has passed, and `finish` is called for it before its reply
-///   is read, and may report the op's own failure.
-/// - The listener is told, from any thread, when something that was "not yet" is worth another try.
-/// - `status` is success, or the sticky error that has killed the context. It reports that error only
-///   once the device has left all memory of its callers. `abort` asks a hung context to die. A dead backend is
-///   destroyed when it is `quiet`, with no thread of its own inside a call that may never return; else it is left.
+/// - `replaceable`: after a context has died, another one can be created in the same process.
+/// - `create` makes a working context. It may block unless `creation_blocks` returns false.
+/// - `record` marks the work enqueued on a stream so far. `wait` holds a stream back until the mark has passed.
+///   `query`, `synchronize` and `notify` observe the mark. A notification behind a fault does not fire.
+/// - All functions except `create`, `enter`, `synchronize` and `pinned` are called while a result of `enter` exists.
+///   That result makes the context current on the calling thread.
+/// - `allocate` and `release` take effect in stream order. All allocations are on one stream that has no other work;
+///   memory released there is no longer in use. `allocate` reports out of memory only after a trim and a second
+///   attempt. A null result means "not yet".
+/// - `pin` makes the caller's memory, which outlives the backend, equivalent to the backend's own pinned memory.
+/// - `describe` finds each supported op by its ID, except ops whose description differs from call to call.
+/// - `enqueue` starts an op and returns. `passed`: the whole op is on the stream. `pending`: not yet; nothing else may
+///   be put on that stream until `enqueue` has been called again for the same op and no longer returns `pending`.
+/// - A `bound_op` keeps its address until the op has passed. `finish` is called for it before its reply is read, and
+///   may report the op's own failure.
+/// - The listener is notified, from any thread, when something that was "not yet" is worth another attempt.
+/// - `status` returns success, or the sticky error that killed the context. It reports that error only once the device
+///   no longer accesses the callers' memory. `abort` asks a hung context to die. A dead backend is destroyed if it is
+///   `quiet`, which means that none of its threads is inside a call that may never return; otherwise it is leaked.
 template <class B>
 concept backend = detail::backend_has_identity<B> && detail::backend_has_streams<B> && detail::backend_has_events<B> &&
                   detail::backend_has_memory<B> && detail::backend_has_ops<B> && detail::backend_has_faults<B>;

@@ -9,7 +9,7 @@
 namespace coaccel {
 namespace detail {
 
-/// Gives device memory back; implemented by the device. Called once, from any thread, never throws.
+/// Releases device memory; implemented by the device. Called once, from any thread; never throws.
 class COACCEL_DECL buffer_owner {
 public:
     virtual void release(const any_ref& ref) noexcept = 0;
@@ -22,15 +22,15 @@ protected:
 
 /// Owns device memory for elements of type T. Move-only.
 ///
-/// Lifetimes: destroying or resetting it while ops still use the memory is safe; the memory goes
-/// back after the last of them. It may outlive its device.
+/// Lifetimes: it may be destroyed or reset while ops still use the memory; the memory is released after the last of
+/// these ops. It may outlive its device.
 template <element T>
 class buffer {
 public:
     using value_type = T;
 
     buffer() noexcept = default;
-    /// Made by the device.
+    /// Constructed by the device.
     buffer(any_ref raw, std::shared_ptr<detail::buffer_owner> owner) noexcept : raw_(raw), owner_(std::move(owner)) {}
 
     buffer(buffer&& other) noexcept : raw_(std::exchange(other.raw_, any_ref{})), owner_(std::move(other.owner_)) {}
@@ -58,9 +58,9 @@ public:
     std::size_t size_bytes() const noexcept { return raw_.size * sizeof(T); }
     explicit operator bool() const noexcept { return owner_ != nullptr; }
 
-    coaccel::ref<T> ref() const noexcept { return coaccel::ref<T>::from_raw(raw_); } ///< Names all of it.
-    operator coaccel::ref<T>() const noexcept { return ref(); }                      ///< Names all of it.
-    /// Names a part of it; see ref::subspan.
+    coaccel::ref<T> ref() const noexcept { return coaccel::ref<T>::from_raw(raw_); } ///< A ref to all elements.
+    operator coaccel::ref<T>() const noexcept { return ref(); }                      ///< A ref to all elements.
+    /// A ref to some of the elements; see ref::subspan.
     coaccel::ref<T> subspan(std::size_t offset, std::size_t count) const noexcept
     {
         return ref().subspan(offset, count);

@@ -15,30 +15,30 @@
 
 namespace coaccel {
 
-/// The element types a buffer can hold. The values are part of the worker's wire; zero is none of them.
+/// The element types a buffer can hold. The values are part of the worker's wire protocol; zero is not used.
 enum class dtype : std::uint8_t {
-    f16 = 1,
-    bf16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
-    f8_e4m3,
-    f8_e5m2,
-    c64,
-    c128,
+    f16 = 1, ///< half
+    bf16,    ///< bfloat16
+    f32,     ///< float
+    f64,     ///< double
+    i8,      ///< std::int8_t
+    i16,     ///< std::int16_t
+    i32,     ///< std::int32_t
+    i64,     ///< std::int64_t
+    u8,      ///< std::uint8_t
+    u16,     ///< std::uint16_t
+    u32,     ///< std::uint32_t
+    u64,     ///< std::uint64_t
+    f8_e4m3, ///< float8_e4m3
+    f8_e5m2, ///< float8_e5m2
+    c64,     ///< std::complex<float>
+    c128,    ///< std::complex<double>
 };
 
-/// A list of types, for code that is generated once for each.
+/// A list of types, for code that is instantiated once for each.
 template <class... Ts>
 struct type_list {
-    static constexpr std::size_t size = sizeof...(Ts); ///< How many types.
+    static constexpr std::size_t size = sizeof...(Ts); ///< The number of types.
 };
 
 /// Every element type, in the order of dtype.
@@ -94,11 +94,13 @@ constexpr std::size_t size_of(dtype d) noexcept
     return detail::element_size(std::size_t(d) - 1, element_types{});
 }
 
+/// True for the complex types.
 constexpr bool is_complex(dtype d) noexcept
 {
     return d == dtype::c64 || d == dtype::c128;
 }
 
+/// True for the integers, signed and unsigned.
 constexpr bool is_integral(dtype d) noexcept
 {
     return d >= dtype::i8 && d <= dtype::u64;
@@ -111,7 +113,7 @@ constexpr bool is_floating(dtype d) noexcept
 }
 
 /// The enumerator's name, such as "f32"; "unknown" for a value that is not a dtype.
-COACCEL_DECL std::string_view name(dtype d) noexcept;
+COACCEL_DECL std::string_view to_string(dtype d) noexcept;
 
 /// The dtype with this name.
 ///

@@ -14,7 +14,7 @@ namespace coaccel {
 
 using boost::system::error_code;
 
-/// What coaccel itself reports. Vendor libraries report through categories of their own.
+/// The errors of coaccel itself. Vendor libraries have their own error categories.
 enum class errc {
     /// A parameter is outside its domain.
     invalid_argument = 1,
@@ -42,7 +42,7 @@ enum class errc {
     invalid_option,
     /// A second consumer asked for messages while one was waiting.
     already_waiting,
-    /// The memory limit is reached, also after a trim and a second try.
+    /// The memory limit is reached, even after a trim and a second attempt.
     out_of_memory,
     /// The bounded queue is full.
     queue_full,
@@ -56,15 +56,15 @@ enum class errc {
     actor_failed,
     /// The device is shutting down or has been shut down.
     device_stopped,
-    /// The device will not come back: its restart budget is spent, or its fault cannot be mended in this process.
+    /// The device has failed: its restart budget is spent, or its fault cannot be repaired in this process.
     device_failed,
     /// This build, or this machine, does not have the requested backend.
     backend_unavailable,
     /// The backend refused to start.
     start_failed,
-    /// The context behind the device died; everything that was outstanding on it is lost.
+    /// The context behind the device died; all work outstanding on it is lost.
     context_lost,
-    /// The hardware or its driver is gone.
+    /// The hardware or its driver is no longer available.
     device_lost,
     /// A result that was never assigned.
     no_value,
@@ -76,35 +76,35 @@ enum class errc {
     library_missing,
     /// A vendor library is older than what coaccel needs.
     library_too_old,
-    /// The driver has no device of this ordinal.
+    /// The driver has no device with this ordinal.
     no_device,
     /// The kernel source does not compile; the message is the compiler's log.
     compile_failed,
-    /// The arguments of a launch are not those of its kernel.
+    /// The arguments of a launch do not match its kernel.
     argument_mismatch,
-    /// A grid, block or amount of shared memory is beyond what the device can launch.
+    /// A grid, block or amount of shared memory exceeds the device's limits.
     invalid_launch,
     /// The op needs code or memory of this process, which a worker process does not have.
     not_isolatable,
     /// The worker program was not found or cannot be run.
     worker_missing,
-    /// The worker program is of another version or build.
+    /// The worker program has another version or build.
     worker_mismatch,
     /// The worker process ended by itself.
     worker_exited,
-    /// The worker process was ended by a signal.
+    /// The worker process was terminated by a signal.
     worker_killed,
-    /// The worker process gave no sign of life for too long, and was ended.
+    /// The worker process sent no heartbeat for too long and was killed.
     worker_hung,
-    /// The worker process did not become ready in time, and was ended.
+    /// The worker process did not become ready in time and was killed.
     worker_late,
-    /// What the worker process wrote to the shared memory makes no sense; it was ended.
+    /// The worker process wrote invalid data to the shared memory and was killed.
     worker_corrupted,
-    /// The plug-in was not found, cannot be loaded, or is none of coaccel's.
+    /// The plug-in was not found, cannot be loaded, or is not a coaccel plug-in.
     plugin_missing,
-    /// No plug-in in the process of the device's context has a function of this name.
+    /// No plug-in in the process of the device's context has a function with this name.
     function_missing,
-    /// The actor has ended for good, or was stopped while it held this message.
+    /// The actor has ended permanently, or was stopped while it held this message.
     actor_stopped,
 };
 
@@ -114,33 +114,39 @@ enum class fault {
     caller = 1,
     /// Resources are short or time ran out; repeating it later may help.
     busy,
-    /// A vendor library refused or is not there; the device goes on.
+    /// A vendor library reported an error or is missing; the device keeps working.
     library,
-    /// The context died with this op outstanding, or with a buffer it names; the device is rebuilding, has been
-    /// rebuilt, or has failed. Repeating the work from its uploads on may help.
+    /// The context died while this op, or a buffer that it names, was on it; the device is rebuilding, has been
+    /// rebuilt, or has failed. Repeating the work, including its uploads, may help.
     context_lost,
-    /// The device has failed, or its hardware is gone.
+    /// The device has failed, or its hardware is no longer available.
     device_lost,
     /// The device, mailbox or actor has stopped.
     stopped,
 };
 
+/// The category of errc, named "coaccel".
 COACCEL_DECL const boost::system::error_category& coaccel_category() noexcept;
+/// The category of fault, named "coaccel.fault".
 COACCEL_DECL const boost::system::error_category& fault_category() noexcept;
 
+/// The error code of an errc. Boost.System calls it for the conversion of errc to error_code.
 inline error_code make_error_code(errc e) noexcept
 {
     return {static_cast<int>(e), coaccel_category()};
 }
 
-/// An error code with a message of its own, such as the name of a missing file or the log of a compiler.
-/// The messages of the last 256 refused requests are kept, and of the last 256 other errors, or of at least 128 where
-/// one came again; an older one falls back to the message of its errc.
-COACCEL_DECL error_code note_error(errc what, std::string message);
+/// An error code with its own message, such as the name of a missing file or the log of a compiler. The messages of the
+/// last 256 refused requests and of the last 256 other errors are kept. A code whose message was repeated is shared,
+/// and kept for at least 128 further errors. An older code falls back to the message of its errc.
+///
+/// Exceptions: std::bad_alloc.
+COACCEL_DECL error_code make_error_with_message(errc what, std::string message);
 
-/// The errc behind a code of coaccel's, noted or plain; zero for any other code.
+/// The errc of an error code of coaccel, with or without its own message; zero for any other code.
 COACCEL_DECL errc errc_of(const error_code& ec) noexcept;
 
+/// The condition of a fault class. Boost.System calls it for `ec == fault::busy`.
 inline boost::system::error_condition make_error_condition(fault f) noexcept
 {
     return {static_cast<int>(f), fault_category()};
@@ -149,7 +155,7 @@ inline boost::system::error_condition make_error_condition(fault f) noexcept
 /// True when the op was outstanding on a context that died, or named a buffer of one.
 COACCEL_DECL bool is_context_lost(const error_code& ec) noexcept;
 
-/// True when the device behind the op will never answer again.
+/// True when the device has failed or its hardware is no longer available.
 COACCEL_DECL bool is_device_lost(const error_code& ec) noexcept;
 
 /// True when the request itself was wrong.
@@ -172,7 +178,7 @@ struct is_error_condition_enum<coaccel::fault> : std::true_type {};
 
 namespace coaccel {
 
-/// True for a noted error too.
+/// Also true for an error with its own message.
 inline bool operator==(const error_code& ec, errc e) noexcept
 {
     return errc_of(ec) == e;

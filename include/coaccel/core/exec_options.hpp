@@ -8,7 +8,7 @@
 
 namespace coaccel {
 
-/// What an op does when the device has no room for it.
+/// What happens to an op when the device has no room for it.
 enum class when_full : std::uint8_t {
     /// Wait for room.
     wait,
@@ -16,32 +16,32 @@ enum class when_full : std::uint8_t {
     fail,
 };
 
-/// What becomes of an op that was outstanding when its context died.
+/// What happens to an op that was outstanding when its context died.
 enum class retry : std::uint8_t {
     /// It completes with errc::context_lost.
     never,
-    /// Running it twice does no harm: the device runs it again on its next context when nothing that it names died
-    /// with the last one, as with an upload. Its deadline stays what it was.
+    /// Running it twice is harmless: the device runs it again on its next context if nothing that it names died with
+    /// the previous one, as for an upload. Its deadline does not change.
     idempotent,
 };
 
-/// How one op is to be run. The defaults suit most.
+/// How one op is run. The defaults suit most ops.
 struct exec_options {
-    using clock = std::chrono::steady_clock;                                   ///< Of deadlines.
-    static constexpr clock::time_point no_deadline = clock::time_point::max(); ///< Never.
-    static constexpr int any_lane = -1;                                        ///< As the lane policy decides.
+    using clock = std::chrono::steady_clock;                                   ///< The clock of deadlines.
+    static constexpr clock::time_point no_deadline = clock::time_point::max(); ///< No deadline.
+    static constexpr int any_lane = -1;                                        ///< The lane policy selects the lane.
 
-    /// The caller's wait ends by then, with errc::deadline_exceeded. An op that waits is not started; one that was
-    /// started runs to its end, and when it uses memory of the caller's, the wait lasts until the device has left that.
+    /// The caller's wait ends at this time, with errc::deadline_exceeded. A waiting op is not started. A started op
+    /// runs to its end; if it uses the caller's memory, the wait lasts until the device no longer accesses that memory.
     clock::time_point deadline = no_deadline;
-    coaccel::priority priority = priority::normal; ///< Of the lane it runs on.
-    /// A lane of the caller's choice, from 0 to 3; these are apart from the lanes of the policy.
+    coaccel::priority priority = priority::normal; ///< The priority of its lane.
+    /// A lane chosen by the caller, from 0 to 3; these lanes are separate from those of the policy.
     int lane = any_lane;
     coaccel::when_full when_full = when_full::wait; ///< What to do when it cannot start at once.
     coaccel::retry retry = retry::never;            ///< What to do when its context dies.
 };
 
-/// exec_options with a deadline this far from now; no deadline when that is beyond what the clock can count.
+/// exec_options with a deadline this far from now; no deadline if the sum exceeds the range of the clock.
 template <class Rep, class Period>
 exec_options within(std::chrono::duration<Rep, Period> time)
 {

@@ -1,7 +1,7 @@
 #ifndef COACCEL_CORE_FLOAT8_HPP
 #define COACCEL_CORE_FLOAT8_HPP
 
-#include <coaccel/detail/small_float.hpp>
+#include <coaccel/core/detail/small_float.hpp>
 
 namespace coaccel {
 
@@ -14,14 +14,14 @@ struct float8_e5m2_format : small_float_format<5, 2, specials::ieee, overflow_ru
 
 /// OCP E4M3: no infinities, NaN is 0x7f or 0xff, largest value 448.
 ///
-/// Explicit from numbers, implicit to float. Constructors and operators saturate at 448, as CUDA's
-/// constructors do; `convert(x, overflow_rule::nonfinite)` gives NaN beyond 464 instead.
+/// Conversion from numbers is explicit, to float implicit. Constructors and operators saturate at 448, as CUDA's
+/// constructors do; `convert(x, overflow_rule::nonfinite)` returns NaN beyond 464 instead.
 using float8_e4m3 = detail::small_float<detail::float8_e4m3_format>;
 
 /// OCP E5M2: infinities and NaNs as in IEEE formats, largest value 57344.
 ///
-/// Explicit from numbers, implicit to float. Constructors and operators saturate at 57344, as CUDA's
-/// constructors do, and so never make an infinity; `convert(x, overflow_rule::nonfinite)` does.
+/// Conversion from numbers is explicit, to float implicit. Constructors and operators saturate at 57344, as CUDA's
+/// constructors do, and so never produce an infinity; `convert(x, overflow_rule::nonfinite)` does.
 using float8_e5m2 = detail::small_float<detail::float8_e5m2_format>;
 
 } // namespace coaccel

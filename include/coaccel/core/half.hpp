@@ -1,7 +1,7 @@
 #ifndef COACCEL_CORE_HALF_HPP
 #define COACCEL_CORE_HALF_HPP
 
-#include <coaccel/detail/small_float.hpp>
+#include <coaccel/core/detail/small_float.hpp>
 
 namespace coaccel {
 
@@ -13,7 +13,7 @@ struct half_format : small_float_format<5, 10, specials::ieee, overflow_rule::no
 
 /// IEEE binary16: 5 exponent and 10 mantissa bits, largest value 65504; overflow is infinity.
 ///
-/// Explicit from numbers, implicit to float.
+/// Conversion from numbers is explicit, to float implicit.
 using half = detail::small_float<detail::half_format>;
 
 } // namespace coaccel

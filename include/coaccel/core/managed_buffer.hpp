@@ -8,20 +8,20 @@
 
 namespace coaccel {
 
-/// A buffer that the host reaches too: the driver moves its pages to whoever uses them. Move-only.
+/// A buffer that the host can access too: the driver moves its pages to where they are used. Move-only.
+/// memory::prefetch and memory::advise tell the driver where the pages are needed.
 ///
-/// Preconditions: the host touches the elements only while no op that was started and has not completed uses them.
-/// memory::prefetch and memory::advise say where the pages are wanted.
+/// Preconditions: the host accesses the elements only while no op that was started and has not completed uses them.
 template <element T>
 class managed_buffer {
 public:
     using value_type = T;
 
     managed_buffer() noexcept = default;
-    /// Made by the device.
+    /// Constructed by the device.
     managed_buffer(buffer<T> b, T* host) noexcept : buffer_(std::move(b)), host_(host) {}
 
-    /// Takes over what the other one has.
+    /// Takes over the memory of `other`.
     managed_buffer(managed_buffer&& other) noexcept
         : buffer_(std::move(other.buffer_)), host_(std::exchange(other.host_, nullptr))
     {}
@@ -43,11 +43,11 @@ public:
     std::size_t size() const noexcept { return buffer_.size(); }
     explicit operator bool() const noexcept { return static_cast<bool>(buffer_); }
 
-    T* data() const noexcept { return host_; }                     ///< Where the host finds the first element.
+    T* data() const noexcept { return host_; }                     ///< The host address of the first element.
     std::span<T> span() const noexcept { return {host_, size()}; } ///< All elements, for the host.
 
-    coaccel::ref<T> ref() const noexcept { return buffer_.ref(); } ///< Names all of it, for ops.
-    operator coaccel::ref<T>() const noexcept { return ref(); }    ///< Names all of it, for ops.
+    coaccel::ref<T> ref() const noexcept { return buffer_.ref(); } ///< A ref to all elements, for ops.
+    operator coaccel::ref<T>() const noexcept { return ref(); }    ///< A ref to all elements, for ops.
 
 private:
     buffer<T> buffer_;

@@ -17,16 +17,18 @@
 
 namespace coaccel {
 
-/// The library an op belongs to; lane_policy::per_library gives each its own lane.
+/// The library an op belongs to; lane_policy::per_library gives each its own lane. `user` is the library of
+/// async_submit and plugin::call.
 enum class library : std::uint8_t { memory, blas, user, jit };
 
+/// The number of libraries.
 inline constexpr std::size_t library_count = 4;
 
 struct op_info;
 
 namespace detail {
 
-/// By Boost.Describe, or, where the fields are not known by name, by a function of its own.
+/// An op type describes its fields with Boost.Describe or, if they have no names, with its own function.
 template <class Op>
 concept describes_itself =
     boost::describe::has_describe_members<Op>::value || requires(op_info& info) { Op::describe(info); };
@@ -35,8 +37,8 @@ concept describes_itself =
 
 /// An operation: trivially copyable data with a name, a reply type, described fields and a check.
 ///
-/// Trivially copyable because it travels by memcpy into queues and over the worker's wire, and
-/// because g++ 12 destroys non-trivial aggregates twice inside a co_await expression.
+/// Trivially copyable because it is copied with memcpy into queues and into messages to workers, and because g++ 12
+/// destroys non-trivial aggregates twice inside a co_await expression.
 template <class Op>
 concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> && requires(const Op& o) {
     typename Op::reply;
@@ -47,39 +49,39 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
 
 /// One described field of an op.
 struct op_field {
-    /// What a field can be.
+    /// The kinds of fields.
     enum class kind : std::uint8_t { value, operand };
 
-    std::string_view name;      ///< As in the struct.
+    std::string_view name;      ///< Its name in the struct.
     std::uint16_t offset;       ///< In the struct, in bytes.
     std::uint16_t size;         ///< In bytes.
     kind what;                  ///< A value or an operand.
-    access mode = access::read; ///< Of an operand: how it is used.
-    dtype type = dtype::u8;     ///< Of an operand: its elements.
+    access mode = access::read; ///< For an operand: how it is used.
+    dtype type = dtype::u8;     ///< For an operand: its element type.
 };
 
 /// Everything the library knows about an op type, derived once from its description.
 struct op_info {
     std::string name;                           ///< With the element type, such as "blas.gemm<f32>".
-    std::uint64_t id = 0;                       ///< A function of name and layout.
-    std::uint32_t size = 0;                     ///< Of the op, in bytes.
-    std::uint32_t reply_size = 0;               ///< In bytes.
+    std::uint64_t id = 0;                       ///< A hash of name and layout.
+    std::uint32_t size = 0;                     ///< The size of the op in bytes.
+    std::uint32_t reply_size = 0;               ///< The size of the reply in bytes.
     library lib = library::memory;              ///< The library it belongs to.
-    bool may_overlap = false;                   ///< Whether `check` decides on overlaps of its operands.
-    std::vector<op_field> fields;               ///< All of them.
-    std::vector<op_field> operands;             ///< Those that are buffers.
+    bool may_overlap = false;                   ///< Whether operands may overlap; `check` decides how.
+    std::vector<op_field> fields;               ///< All fields.
+    std::vector<op_field> operands;             ///< The fields that are buffers.
     error_code (*check)(const void*) = nullptr; ///< Calls `check` of the op.
-    /// Whether a reply is possible, whatever the data; null: every one is. For replies from another process.
+    /// Whether a reply from another process is valid for this op; null: every reply is.
     bool (*accepts)(const void* op, const void* reply) = nullptr;
 };
 
-/// The most buffers one op can name.
+/// The maximum number of buffers that one op can name.
 inline constexpr std::size_t max_operands = 8;
 
 namespace detail {
 
-// FNV-1a. An op's id is a function of its name and layout, so two builds that disagree about
-// either never understand each other by accident.
+// FNV-1a. An op's ID is a hash of its name and layout, so that two builds that disagree about either do not misread
+// each other's ops.
 constexpr std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xcbf29ce484222325ull) noexcept
 {
     for (const char c : text)
@@ -95,7 +97,7 @@ std::string op_name()
 {
     std::string text{std::string_view(Op::name)};
     if constexpr (typed_op<Op>)
-        text.append("<").append(name(dtype_v<typename Op::value_type>)).append(">");
+        text.append("<").append(to_string(dtype_v<typename Op::value_type>)).append(">");
     return text;
 }
 
@@ -158,18 +160,18 @@ const op_info& info_of()
     return info;
 }
 
-/// An op on its way to a backend: its data, and where its operands and reply are in memory.
+/// An op on its way to a backend: its data, and the addresses of its operands and reply.
 struct bound_op {
     const op_info* info = nullptr; ///< The description of the op.
     const void* op = nullptr;      ///< The op itself.
-    void* reply = nullptr;         ///< Where its reply goes.
-    /// For the backend to note how the op went, and what it holds for it until it has finished.
+    void* reply = nullptr;         ///< The address for its reply.
+    /// Set by the backend: the op's own outcome.
     error_code status{};
-    void* state = nullptr;                      ///< Of the backend.
-    std::array<void*, max_operands> operands{}; ///< Where the memory of its operands is.
+    void* state = nullptr;                      ///< Resources of the backend until the op has finished.
+    std::array<void*, max_operands> operands{}; ///< The addresses of its operands.
 
     template <class Op>
-    /// The op as its type.
+    /// The op, cast to its type.
     const Op& as() const noexcept
     {
         return *static_cast<const Op*>(op);
@@ -207,11 +209,11 @@ private:
     }
 };
 
-/// The stream an op runs on, as its backend knows it. With "cuda" the handle is a CUstream; with "host"
-/// there is none, and a function given to async_submit runs in the stream's order itself.
+/// The native stream an op runs on. With "cuda" the handle is a CUstream. With "host" there is none; a function given
+/// to async_submit does its work itself, in stream order.
 struct native_stream {
-    std::string_view backend; ///< Its name.
-    void* handle = nullptr;   ///< The stream, as the backend has it.
+    std::string_view backend; ///< The name of the backend.
+    void* handle = nullptr;   ///< The backend's stream handle.
 };
 
 } // namespace coaccel

@@ -9,6 +9,7 @@ namespace coaccel {
 /// How an op uses a buffer.
 enum class access : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
+/// Whether the op writes to the buffer.
 constexpr bool writes(access a) noexcept
 {
     return a != access::read;

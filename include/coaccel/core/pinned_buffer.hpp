@@ -11,19 +11,19 @@ namespace coaccel {
 
 /// Host memory that a device copies from and to directly, at full speed. A contiguous range of T. Move-only.
 ///
-/// Its elements are not initialised. It may outlive its device and is ordinary memory then.
+/// Its elements are not initialised. It may outlive its device; it is ordinary memory then.
 template <element T>
 class pinned_buffer {
 public:
     using value_type = T;
 
     pinned_buffer() noexcept = default;
-    /// Made by the device.
+    /// Constructed by the device.
     pinned_buffer(T* data, std::size_t size, std::shared_ptr<detail::pinned_memory> owner) noexcept
         : data_(data), size_(size), owner_(std::move(owner))
     {}
 
-    /// Takes over what the other one has.
+    /// Takes over the memory of `other`.
     pinned_buffer(pinned_buffer&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
           owner_(std::move(other.owner_))
@@ -42,7 +42,9 @@ public:
 
     ~pinned_buffer() { reset(); }
 
-    /// Gives the memory back; this buffer is empty afterwards. No transfer may be using it.
+    /// Releases the memory; this buffer is empty afterwards.
+    ///
+    /// Preconditions: no transfer uses the memory.
     void reset() noexcept
     {
         size_ = 0;
@@ -55,7 +57,7 @@ public:
     std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
     bool empty() const noexcept { return size_ == 0; }
     T* begin() const noexcept { return data_; }                      ///< The first element.
-    T* end() const noexcept { return data_ + size_; }                ///< Behind the last element.
+    T* end() const noexcept { return data_ + size_; }                ///< One past the last element.
     T& operator[](std::size_t i) const noexcept { return data_[i]; } ///< Element i.
     std::span<T> span() const noexcept { return {data_, size_}; }    ///< All elements.
     explicit operator bool() const noexcept { return owner_ != nullptr; }

@@ -10,26 +10,26 @@
 
 namespace coaccel {
 
-/// Names elements of a device buffer without knowing their type at compile time.
+/// Refers to elements of a device buffer whose type is known only at run time.
 ///
-/// Plain data: it may be copied, stored and sent to another process. It is checked when an op that
-/// carries it is enqueued, so a wrong one is an error code and never undefined behaviour.
+/// Plain data: it may be copied, stored and sent to another process. It is checked when an op that contains it is
+/// enqueued, so an invalid ref causes an error code, never undefined behaviour.
 struct any_ref {
-    /// The offset of a subspan outside its ref.
+    /// The offset of a subspan that exceeds its ref.
     static constexpr std::uint64_t invalid_offset = std::numeric_limits<std::uint64_t>::max();
 
     std::uint32_t device = 0;     ///< Zero: none.
-    std::uint32_t generation = 0; ///< Of the context.
+    std::uint32_t generation = 0; ///< The generation of the context.
     std::uint32_t slot = 0;       ///< Which buffer of the context.
-    std::uint32_t version = 0;    ///< Which use of the slot.
+    std::uint32_t version = 0;    ///< Distinguishes successive uses of the slot.
     std::uint64_t offset = 0;     ///< In elements.
     std::uint64_t size = 0;       ///< In elements.
-    dtype type = dtype::u8;       ///< Of an element.
+    dtype type = dtype::u8;       ///< The element type.
 
     friend bool operator==(const any_ref&, const any_ref&) = default;
 };
 
-/// Names a contiguous run of elements of type T in a device buffer; does not own it.
+/// Refers to contiguous elements of type T in a device buffer; does not own them.
 template <element T>
 class ref {
 public:
@@ -37,8 +37,8 @@ public:
 
     constexpr ref() noexcept { raw_.type = dtype_v<T>; }
 
-    /// Takes over a ref whose type is known only at run time. Ops refuse it with errc::wrong_dtype
-    /// when the buffer holds another type.
+    /// Converts a ref whose type is known only at run time. Ops refuse it with errc::wrong_dtype if the buffer holds
+    /// another type.
     static constexpr ref from_raw(const any_ref& raw) noexcept
     {
         ref r;
@@ -49,7 +49,7 @@ public:
     constexpr std::size_t size() const noexcept { return raw_.size; }
     constexpr std::size_t size_bytes() const noexcept { return raw_.size * sizeof(T); }
     constexpr bool empty() const noexcept { return raw_.size == 0; }
-    constexpr const any_ref& raw() const noexcept { return raw_; } ///< Without the type T.
+    constexpr const any_ref& raw() const noexcept { return raw_; } ///< The untyped ref.
 
     /// The elements [offset, offset + count). A range outside this ref makes a ref that every op
     /// refuses with errc::out_of_bounds.

@@ -45,8 +45,10 @@ struct throw_system_error : outcome::policy::base {
 
 /// A value or an error_code.
 ///
-/// Default-constructible (it then holds errc::no_value), because co_spawn and the awaitable
-/// operators need that of what a coroutine returns.
+/// Default-constructible (it then holds errc::no_value), because co_spawn and the awaitable operators require this of
+/// the return type of a coroutine.
+///
+/// Exceptions: value() throws boost::system::system_error if there is an error; error() throws it if there is none.
 template <class T>
 class [[nodiscard]] result : public outcome::basic_result<T, error_code, detail::throw_system_error> {
     using base = outcome::basic_result<T, error_code, detail::throw_system_error>;
@@ -54,7 +56,7 @@ class [[nodiscard]] result : public outcome::basic_result<T, error_code, detail:
 public:
     using base::base;
     result() : base(make_error_code(errc::no_value)) {}
-    result(errc e) : base(make_error_code(e)) {} ///< An error.
+    result(errc e) : base(make_error_code(e)) {} ///< Holds the error `e`.
 };
 
 /// `co_return success();` from a coroutine that returns result<void>.

@@ -7,33 +7,33 @@
 
 namespace coaccel {
 
-/// Whether blas::* gives the same bits each time.
+/// Whether the results of blas::* are bitwise reproducible.
 enum class blas_mode : std::uint8_t {
-    /// The same bits for the same input on the same GPU and library.
+    /// Identical bits for the same input on the same GPU and library.
     deterministic,
     /// cuBLAS may use atomic additions where they are faster.
     fast,
 };
 
-/// How an NVIDIA GPU is used.
+/// Options of the CUDA backend.
 struct cuda_options {
-    /// The most bytes of buffers and of the workspace of cuBLAS; 0: what the GPU has.
+    /// The maximum bytes of buffers and of the cuBLAS workspace; 0: the memory of the GPU.
     std::uint64_t memory_limit = 0;
-    /// How many unused bytes the pool behind the buffers keeps when the GPU is idle; the rest goes back to the
+    /// Unused bytes that the memory pool behind the buffers keeps when the GPU is idle; the rest is returned to the
     /// driver.
     std::uint64_t release_threshold = ~std::uint64_t(0);
-    /// The most bytes of page-locked host memory: for pinned buffers, and for the copies from and to ordinary memory.
-    /// An eighth of it, but 2 MiB at least and 16 MiB at most, is out of the reach of pinned buffers, so that
-    /// operations that need some for themselves never wait for buffers to be released.
+    /// The maximum bytes of page-locked host memory, for pinned buffers and for copies from and to pageable memory. One
+    /// eighth of it, but at least 2 MiB and at most 16 MiB, is not available to pinned buffers, so that operations that
+    /// need page-locked memory themselves never wait for buffers to be released.
     std::uint64_t pinned_limit = std::uint64_t(512) << 20;
-    /// Threads, at most, for what would block the executor: copies of ordinary memory, growing pools,
-    /// loading kernels. Started when first needed.
+    /// The maximum number of threads for work that would block the executor: copies of pageable memory, growing pools,
+    /// loading kernels. Started on first use.
     int helper_threads = 4;
     blas_mode blas = blas_mode::deterministic; ///< How cuBLAS computes.
-    /// Memory cuBLAS may use for itself, per lane.
+    /// The workspace of cuBLAS, in bytes per lane.
     std::uint64_t blas_workspace = std::uint64_t(32) << 20;
 
-    /// errc::invalid_option when something is out of range.
+    /// errc::invalid_option if an option is out of range.
     COACCEL_DECL error_code check() const noexcept;
 };
 

@@ -9,7 +9,7 @@
 
 namespace coaccel::cuda {
 
-/// What the CUDA backend opens at run time, each when it is first needed.
+/// The libraries that the CUDA backend opens at run time, each on first use.
 enum class vendor_library : std::uint8_t {
     /// libcuda.so.1; without it there is no GPU. Environment variable COACCEL_LIBCUDA.
     driver,
@@ -19,14 +19,17 @@ enum class vendor_library : std::uint8_t {
     nvrtc,
 };
 
+/// The number of vendor libraries.
 inline constexpr std::size_t vendor_library_count = 3;
 
-COACCEL_DECL std::string_view name(vendor_library l) noexcept;
+/// The name of the library, such as "libcublas"; "unknown" for another value.
+COACCEL_DECL std::string_view to_string(vendor_library l) noexcept;
 
-/// Says which file to open for a library, before anything else is tried. Without it the order is: the environment
+/// Sets the file to open for a library; it is tried before all other locations. These are, in order: the environment
 /// variable, the loader's own path, the toolkit's folders, the folders of Python wheels.
 ///
-/// Takes effect when the library is next looked for; one that is already open stays. An empty path takes it back.
+/// Takes effect at the next search for the library; a library that is already open stays open. An empty path removes
+/// the setting.
 /// Thread safety: any thread.
 COACCEL_DECL void use_library(vendor_library l, std::string path);
 

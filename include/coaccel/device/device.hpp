@@ -2,8 +2,8 @@
 #define COACCEL_DEVICE_DEVICE_HPP
 
 #include <coaccel/actor/watch.hpp>
-#include <coaccel/detail/control_requests.hpp>
-#include <coaccel/detail/side_requests.hpp>
+#include <coaccel/device/detail/control_requests.hpp>
+#include <coaccel/device/detail/pinned_compile_requests.hpp>
 #include <coaccel/device/device_calls.hpp>
 #include <coaccel/device/device_options.hpp>
 #include <coaccel/device/device_stats.hpp>
@@ -18,40 +18,41 @@ namespace coaccel {
 
 class device_with;
 
-/// An accelerator with a stable address. The context behind it can die and be replaced.
+/// An accelerator with a stable identity. The context behind it can die and be replaced.
 ///
-/// A value: copies name the same device. When the last copy goes, the device finishes what it has
-/// accepted and stops by itself.
+/// A value type: copies refer to the same device. After the last copy is destroyed, the device finishes the work that
+/// it has accepted and stops.
 ///
 /// Executor: handlers run on their associated executor, or else on the device's.
 /// Cancellation, of every function: total, partial and terminal. An op that still waits completes with
-/// operation_aborted and leaves no trace. One that was started runs to its end: total cancellation is ignored; after
-/// partial and terminal it completes with operation_aborted, at once or, when it uses memory of the caller's
-/// (async_upload, async_write, async_read, async_submit), once the device has left that. A deadline acts like terminal
-/// cancellation.
-/// Errors, of every function: errc::device_stopped and errc::device_failed when the device is; errc::context_lost when
-/// its context died with the op outstanding; errc::invalid_argument for an empty `device`. Of those that start ops:
-/// errc::queue_full; with a deadline also errc::deadline_exceeded. Waiting for pinned memory and compiling are not
-/// counted against the queue.
-/// Exceptions: an initiating call throws std::bad_alloc when there is no memory for the operation, such as when the
-/// handler's allocator throws it; nothing has been started then. Completing asks no allocator for memory on an
-/// io_context or a thread_pool, and never the handler's.
-/// Lifetimes: a device, its buffers and its watches may outlive their execution context. What is started afterwards is
-/// destroyed without being called.
-/// Thread safety: const functions from any thread, on the same copy too; assigning to a copy is for one thread at a
-/// time.
+/// operation_aborted and has no effect. A started op runs to its end: total cancellation is ignored; after partial and
+/// terminal cancellation it completes with operation_aborted, at once or, if it uses the caller's memory (async_upload,
+/// async_write, async_read, async_submit), once the device no longer accesses that memory. A deadline acts like
+/// terminal cancellation.
+/// Errors, of every function: errc::device_stopped and errc::device_failed if the device has stopped or failed;
+/// errc::context_lost if its context died while the op was outstanding; errc::invalid_argument for an empty `device`.
+/// Functions that start ops also report errc::queue_full and, with a deadline, errc::deadline_exceeded. Waiting for
+/// pinned memory and compiling do not count against the queue.
+/// Exceptions: an initiating call throws std::bad_alloc if there is no memory for the operation, for example because
+/// the handler's allocator throws it; nothing has been started then. Emitting a cancellation signal can also throw
+/// std::bad_alloc. Completion never uses the handler's allocator, and on an io_context or a thread_pool it allocates
+/// nothing.
+/// Lifetimes: a device, its buffers and its watches may outlive their execution context. Operations started afterwards
+/// are destroyed without calling their handlers.
+/// Thread safety: const functions may be called from any thread, even on the same copy; assignment to a copy needs
+/// exclusive access.
 class COACCEL_DECL device : public device_calls<device> {
 public:
     using executor_type = asio::any_io_executor;
 
-    /// Names no device; everything asked of it completes with errc::invalid_argument.
+    /// Refers to no device; its operations complete with errc::invalid_argument.
     device() noexcept = default;
 
-    /// Makes a device and waits until it is ready. A deferred call makes a device each time it is started.
+    /// Creates a device and waits until it is ready. A deferred call creates a device each time it is started.
     ///
     /// Completion signature: void(error_code, device).
     /// Completes when: the first context is ready, or the restart policy gives up.
-    /// Errors: errc::invalid_option, errc::backend_unavailable, or what the backend said last.
+    /// Errors: errc::invalid_option, errc::backend_unavailable, or the last error of the backend.
     template <class Executor, asio::completion_token_for<void(error_code, device)> Token = default_token>
     static auto async_create(const Executor& ex, const device_options& options, Token&& token = {})
     {
@@ -70,14 +71,14 @@ public:
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     friend bool operator==(const device& a, const device& b) noexcept { return a.handle_ == b.handle_; }
 
-    /// The same device, for ops with these options: `gpu.with(within(1s)).async_exec(op)`.
+    /// The same device with these options for its ops: `gpu.with(within(1s)).async_exec(op)`.
     device_with with(const exec_options& options) const noexcept;
 
-    /// Allocates host memory that the device copies from and to directly; waits while the limit is reached.
+    /// Allocates host memory that the device copies from and to directly. Waits while the limit is reached.
     ///
     /// Completion signature: void(error_code, pinned_buffer<T>).
-    /// Errors: errc::invalid_argument for no elements, errc::size_overflow, errc::out_of_memory for more than
-    /// there can ever be.
+    /// Errors: errc::invalid_argument for zero elements, errc::size_overflow, errc::out_of_memory if the size can never
+    /// be available.
     template <element T, asio::completion_token_for<void(error_code, pinned_buffer<T>)> Token = default_token>
     auto async_alloc_pinned(std::size_t count, Token&& token = {}) const
     {
@@ -85,12 +86,12 @@ public:
             detail::initiate_request<detail::pinned_request<T>>{core()}, token, count);
     }
 
-    /// Compiles CUDA C++ source for this device, or finds it in the cache on disk; away from the executor, but for
-    /// host_mode::in_turn, which has no threads.
+    /// Compiles CUDA C++ source for this device, or loads the result from the cache on disk. The compiler runs outside
+    /// the executor, except with host_mode::inline_, which has no threads.
     ///
     /// Completion signature: void(error_code, jit::kernel).
     /// Errors: errc::compile_failed, whose message is the compiler's log; errc::library_missing without NVRTC.
-    /// Cancellation: completes at once; the compiler is left to end by itself.
+    /// Cancellation: completes at once; the compiler runs to its end.
     template <asio::completion_token_for<void(error_code, jit::kernel)> Token = default_token>
     auto async_compile(std::string source, jit::compile_options how, Token&& token = {}) const
     {
@@ -98,7 +99,7 @@ public:
             detail::initiate_request<detail::compile_request>{core()}, token, std::move(source), std::move(how));
     }
 
-    /// What the device is doing and has done. Answered in every state but for an empty `device`.
+    /// The current state and the counters of the device. Available in every state, but not for an empty `device`.
     ///
     /// Completion signature: void(error_code, device_stats).
     template <asio::completion_token_for<void(error_code, device_stats)> Token = default_token>
@@ -108,16 +109,16 @@ public:
             detail::initiate_request<detail::stats_request>{core()}, token);
     }
 
-    /// Moves the device to a fresh context on purpose, without failing anything that can wait.
+    /// Replaces the context of the device on request, without failing requests that can wait.
     ///
-    /// Nothing further is started until then; what was started runs to its end. Refs of the old context are
-    /// errc::stale_ref afterwards, as after a fault. It does not count against the restart budget.
+    /// No op is started until the new context is in place; started ops run to their end. Refs of the old context cause
+    /// errc::stale_ref afterwards, as after a fault. The replacement does not count against the restart budget.
     ///
     /// Completion signature: void(error_code).
-    /// Completes when: a context made after the call is in place. Several calls may share one.
-    /// Cancellation: completes at once; the replacement goes on.
-    /// Errors: what the backend said when it could not make a context; the restart policy then goes on as after any
-    /// failed start. errc::device_stopped, errc::device_failed.
+    /// Completes when: a context created after the call is in place. Several calls may share one context.
+    /// Cancellation: completes at once; the replacement continues.
+    /// Errors: the error of the backend if it could not create a context; the restart policy then continues as after
+    /// any failed start. errc::device_stopped, errc::device_failed.
     template <asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_replace(Token&& token = {}) const
     {
@@ -125,15 +126,16 @@ public:
                                                              token);
     }
 
-    /// Brings a device that has failed back, at the same address: with a context and a new restart budget.
+    /// Revives a failed device, with a new context and a new restart budget. The device keeps its identity.
     ///
-    /// Refs of earlier contexts are errc::stale_ref. Ops that come while the context is made wait for it.
+    /// Refs of earlier contexts cause errc::stale_ref. Ops that arrive while the context is being created wait for it.
     ///
     /// Completion signature: void(error_code).
-    /// Completes when: the device has a context; at once for one that is healthy. Several calls may share one context.
-    /// Cancellation: completes at once; the attempt goes on.
-    /// Errors: why the last context could not be made, when the restart policy gives up again. errc::device_stopped.
-    /// errc::device_failed when no context can follow in this process, as after a fault of a GPU without a worker.
+    /// Completes when: the device has a context; at once if it is healthy. Several calls may share one context.
+    /// Cancellation: completes at once; the attempt continues.
+    /// Errors: why the last context could not be created, if the restart policy gives up again. errc::device_stopped.
+    /// errc::device_failed if no further context can be created in this process, as after a fault of a GPU without a
+    /// worker.
     template <asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_revive(Token&& token = {}) const
     {
@@ -141,11 +143,10 @@ public:
                                                              token);
     }
 
-    /// Stops the device. Ops that come later complete with errc::device_stopped.
+    /// Stops the device. Later ops complete with errc::device_stopped.
     ///
     /// Completion signature: void(error_code).
-    /// Completes when: the device has stopped, also for the second and every further call. A later
-    /// `abandon` hurries an earlier `drain`.
+    /// Completes when: the device has stopped, also for repeated calls. A later `abandon` overrides an earlier `drain`.
     template <asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_shutdown(shutdown mode, Token&& token = {}) const
     {
@@ -160,18 +161,20 @@ public:
         return async_shutdown(shutdown::drain, static_cast<Token&&>(token));
     }
 
-    /// Cancels every op the device has accepted so far, as terminal cancellation of each of them would.
+    /// Cancels every op that the device has accepted so far, like terminal cancellation of each.
+    ///
+    /// Exceptions: std::bad_alloc.
     void cancel() const;
 
-    /// Where the device stands now.
+    /// The current state of the device.
     device_status status() const;
 
-    /// Follows the device's state. `busy` is not published, for that would cost more than an op.
+    /// Observes the device's state. `busy` is not published, because publishing it would cost more than an op.
     ///
     /// Preconditions: not an empty `device`.
     watch<device_status> watch_state() const;
 
-    /// Follows the device's generation; a value is published after its context is in place.
+    /// Observes the device's generation; a value is published after its context is in place.
     ///
     /// Preconditions: not an empty `device`.
     watch<coaccel::generation> watch_generation() const;
@@ -189,14 +192,14 @@ private:
     std::shared_ptr<detail::device_handle> handle_;
 };
 
-/// A device together with options for the ops that are started through it, which are those of `device`:
-/// `gpu.with(options)`. Keeps the device as a copy of it does.
+/// A device together with options for the ops that are started through it: `gpu.with(options)`. It has the functions of
+/// `device` that start ops, and keeps the device alive as a copy of it does.
 class device_with : public device_calls<device_with> {
 public:
-    /// Made by device::with.
+    /// Called by device::with.
     device_with(device gpu, const exec_options& options) noexcept : device_(std::move(gpu)), options_(options) {}
 
-    /// What its operations are run with.
+    /// The options of its ops.
     const exec_options& options() const noexcept { return options_; }
 
 private:

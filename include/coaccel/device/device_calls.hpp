@@ -2,10 +2,10 @@
 #define COACCEL_DEVICE_DEVICE_CALLS_HPP
 
 #include <coaccel/core/as_result.hpp>
-#include <coaccel/detail/buffer_requests.hpp>
-#include <coaccel/detail/exec_requests.hpp>
-#include <coaccel/detail/submit_arguments.hpp>
-#include <coaccel/detail/temporary_range.hpp>
+#include <coaccel/device/detail/buffer_requests.hpp>
+#include <coaccel/device/detail/exec_requests.hpp>
+#include <coaccel/device/detail/submit_arguments.hpp>
+#include <coaccel/device/detail/temporary_range.hpp>
 #include <coaccel/device/seq.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -19,18 +19,20 @@
 
 namespace coaccel {
 
-/// Elements that lie side by side in host memory.
+/// Elements that are contiguous in host memory.
 template <class Range>
 concept element_range = std::ranges::contiguous_range<Range> && element<std::ranges::range_value_t<Range>>;
 
-/// How an upload of a range completes.
+/// The completion signature of an upload of a range.
 template <element_range Range>
 using upload_signature = void(error_code, buffer<std::ranges::range_value_t<Range>>);
 
-/// What new memory holds.
-enum class init : std::uint8_t { none, zero };
+/// The initial content of new memory.
+enum class memory_init : std::uint8_t { none, zero };
 
-/// The functions that start ops: `device` has them with default options, `device_with` with the caller's.
+/// The functions that start ops. `device` has them with default options, `device_with` with the caller's options.
+///
+/// Exceptions: initiating calls throw std::bad_alloc; see `device`.
 template <class Self>
 class device_calls {
 public:
@@ -40,7 +42,7 @@ public:
     /// Completes when: the op has ended on the device.
     /// Order: ops on the same elements of a buffer run in the order in which one caller started them, awaited or not.
     /// Lifetimes: the op is copied; buffers it names may be released at any time.
-    /// Errors: those of a bad op or ref (fault::caller), and the backend's.
+    /// Errors: those of an invalid op or ref (fault::caller), and those of the backend.
     template <op Op, asio::completion_token_for<exec_signature<Op>> Token = default_token>
     auto async_exec(const Op& op, Token&& token = {}) const
     {
@@ -60,13 +62,14 @@ public:
 
     /// Runs the caller's function as an op: `async_submit(in(a), out(b), function)`.
     ///
-    /// The function is called as `function(native_stream, span<const A>, span<B>)`, one span for each
-    /// operand, over device memory. On a GPU it enqueues work on the stream and returns; on the host it
-    /// does the work itself, on a thread of the backend. It counts as one command of the stream however many kernels it
-    /// launches, so it should launch fewer than about 300: a driver whose launch queue is full blocks the device.
+    /// The function is called as `function(native_stream, span<const A>, span<B>)`, with one span of device memory for
+    /// each operand. On a GPU it enqueues work on the stream and returns; on the host it does the work itself, on a
+    /// thread of the backend. It counts as one command of the stream however many kernels it launches. It should launch
+    /// fewer than about 300: a driver whose launch queue is full blocks the device.
     ///
     /// Completion signature: void(error_code).
-    /// Errors: errc::user_exception when the function threw.
+    /// Errors: errc::user_exception if the function threw.
+    /// Exceptions: those of copying or moving the function, from the initiating call.
     template <class... Args>
     auto async_submit(Args&&... args) const
     {
@@ -76,22 +79,23 @@ public:
     /// Allocates memory for `count` elements.
     ///
     /// Completion signature: void(error_code, buffer<T>).
-    /// Errors: errc::invalid_argument for no elements, errc::size_overflow, errc::out_of_memory.
+    /// Errors: errc::invalid_argument for zero elements, errc::size_overflow, errc::out_of_memory.
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
-    auto async_alloc(std::size_t count, init content, Token&& token = {}) const
+    auto async_alloc(std::size_t count, memory_init content, Token&& token = {}) const
     {
         return asio::async_initiate<Token, void(error_code, buffer<T>)>(
-            detail::initiate_request<detail::alloc_request<T>>{core()}, token, count, content == init::zero, options());
+            detail::initiate_request<detail::alloc_request<T>>{core()}, token, count, content == memory_init::zero,
+            options());
     }
 
     /// \copydoc async_alloc
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
     auto async_alloc(std::size_t count, Token&& token = {}) const
     {
-        return async_alloc<T>(count, init::none, static_cast<Token&&>(token));
+        return async_alloc<T>(count, memory_init::none, static_cast<Token&&>(token));
     }
 
-    /// Allocates memory that the host reaches too.
+    /// Allocates memory that the host can access too.
     ///
     /// Completion signature: void(error_code, managed_buffer<T>).
     /// Errors: those of async_alloc.
@@ -105,8 +109,8 @@ public:
     /// Allocates memory and copies `data` into it.
     ///
     /// Completion signature: void(error_code, buffer<T>).
-    /// Lifetimes: `data` stays valid until completion. A temporary lasts as long as the expression it is in: long
-    /// enough for `co_await`, not for a callback or a future, for which it does not compile.
+    /// Lifetimes: `data` must stay valid until completion. A temporary lives until the end of its full expression: long
+    /// enough for `co_await`, but not for a callback or a future, with which it does not compile.
     template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
     auto async_upload(std::span<const T> data, Token&& token = {}) const
     {
@@ -152,10 +156,10 @@ public:
         return async_download(source.ref(), static_cast<Token&&>(token));
     }
 
-    /// Copies `data` over device memory of the same length.
+    /// Copies `data` to device memory of the same length.
     ///
     /// Completion signature: void(error_code).
-    /// Lifetimes: `data` stays valid until completion.
+    /// Lifetimes: `data` must stay valid until completion.
     /// Errors: errc::length_mismatch.
     template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_write(ref<T> target, std::span<const std::type_identity_t<T>> data, Token&& token = {}) const
@@ -182,10 +186,10 @@ public:
         return async_write(target, elements, static_cast<Token&&>(token));
     }
 
-    /// Copies device memory over `data`, which has the same length.
+    /// Copies device memory to `data`, which must have the same length.
     ///
     /// Completion signature: void(error_code).
-    /// Lifetimes: `data` stays valid until completion.
+    /// Lifetimes: `data` must stay valid until completion.
     /// Errors: errc::length_mismatch.
     template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
     auto async_read(ref<T> source, std::span<std::type_identity_t<T>> data, Token&& token = {}) const

@@ -13,10 +13,10 @@
 
 namespace coaccel {
 
-/// Which hardware a device is.
+/// The kind of hardware that a device uses.
 enum class device_kind : std::uint8_t {
-    /// An NVIDIA GPU where there is one with a driver that is new enough; else the CPU. The libraries that some ops
-    /// need are not looked for: without them those ops complete with errc::library_missing.
+    /// An NVIDIA GPU if there is one with a sufficiently new driver; otherwise the CPU. Libraries that only some ops
+    /// need are not checked: without them those ops complete with errc::library_missing.
     best,
     /// The CPU.
     host,
@@ -24,45 +24,45 @@ enum class device_kind : std::uint8_t {
     cuda,
 };
 
-/// Where the context of a device lives.
+/// Where the context of a device runs.
 enum class isolation : std::uint8_t {
-    /// In this process. A GPU that faults is lost to it for good.
+    /// In this process. After a GPU fault this process cannot use the GPU again.
     in_process,
-    /// In a process of its own, which is replaced when it faults, hangs or dies.
+    /// In a separate process, which is replaced when it faults, hangs or dies.
     worker,
 };
 
-/// How much work a device takes on.
+/// Limits on the work that a device accepts.
 struct queue_limits {
-    /// Ops started and not yet ended. Further ones wait.
+    /// Ops that are started and have not ended. Further ops wait.
     std::uint64_t max_in_flight = 1024;
-    /// Host bytes that ops in flight move. One larger than that is not counted; there is at most one such at a time.
+    /// Host bytes that ops in flight transfer. An op larger than this is not counted; at most one such op is in flight.
     std::uint64_t max_bytes_in_flight = std::uint64_t(1) << 30;
-    /// Ops waiting. Further ones complete with errc::queue_full.
+    /// Waiting ops. Further ops complete with errc::queue_full.
     std::uint64_t max_queued = std::uint64_t(1) << 17;
 };
 
-/// What a device is and how it behaves. The defaults suit a server.
+/// The hardware and the behaviour of a device. The defaults suit a server.
 struct device_options {
-    device_kind kind = device_kind::best; ///< A GPU, the CPU, or what there is.
-    /// Which GPU, as the driver counts them. A device uses one.
+    device_kind kind = device_kind::best; ///< A GPU, the CPU, or the best available.
+    /// The GPU's index in the driver's numbering. A device uses one GPU.
     int ordinal = 0;
     context_options context{}; ///< Lanes, completion, monitoring.
-    queue_limits queue{};      ///< How much is started and how much may wait.
-    /// What happens when a context dies or refuses to start.
+    queue_limits queue{};      ///< Limits on started and waiting ops.
+    /// What happens when a context dies or fails to start.
     restart_policy restart{.initial_backoff = std::chrono::milliseconds(10)};
-    host_options host{};                                  ///< Of the CPU backend.
-    cuda_options cuda{};                                  ///< Of the CUDA backend.
-    coaccel::isolation isolation = isolation::in_process; ///< In this process or in one of its own.
-    /// Worker processes kept ready to take over, each with its context made; from 0 to 4.
+    host_options host{};                                  ///< Options of the CPU backend.
+    cuda_options cuda{};                                  ///< Options of the CUDA backend.
+    coaccel::isolation isolation = isolation::in_process; ///< In this process or in a worker process.
+    /// Worker processes kept ready to take over, each with a context; from 0 to 4. Not 0: only with isolation::worker.
     int standby = 0;
-    worker_options worker{}; ///< Of the worker process.
-    /// A shared object with functions for plugin::call, such as kernels compiled by nvcc. It is loaded where the
-    /// context is; a name without a slash is looked for as the system's loader does. Read when the device is made.
-    /// Null: none.
+    worker_options worker{}; ///< Options of the worker process.
+    /// A shared object with functions for plugin::call, such as kernels compiled by nvcc. It is loaded in the process
+    /// of the context; a name without a slash is searched for like a library of the system's loader. Read when the
+    /// device is created. Null: none.
     const char* plugin = nullptr;
 
-    /// errc::invalid_option when something is out of range.
+    /// errc::invalid_option if an option is out of range.
     COACCEL_DECL error_code check() const noexcept;
 };
 

@@ -8,9 +8,10 @@
 
 namespace coaccel {
 
-/// Counts the contexts a device has had; the first is 1. Refs of another generation are stale.
+/// The number of a device's context; the first is 1. Refs of another generation are stale.
 using generation = std::uint32_t;
 
+/// What a device is doing.
 enum class device_state : std::uint8_t {
     /// The first context is being made.
     starting,
@@ -18,11 +19,11 @@ enum class device_state : std::uint8_t {
     ready,
     /// Ops are in flight.
     busy,
-    /// The context shows signs of death; nothing more is started on it.
+    /// The context shows signs of a fault; nothing more is started on it.
     suspect,
     /// A new context is being made; new work waits.
     rebuilding,
-    /// The restart budget is spent or the hardware gone; everything is refused at once.
+    /// The restart budget is spent or the hardware is no longer available; everything is refused at once.
     failed,
     /// Shutting down.
     stopping,
@@ -30,13 +31,14 @@ enum class device_state : std::uint8_t {
     stopped,
 };
 
-COACCEL_DECL std::string_view name(device_state s) noexcept;
+/// The name of the enumerator, such as "ready".
+COACCEL_DECL std::string_view to_string(device_state s) noexcept;
 
-/// Where a device stands, and why.
+/// The state of a device, and the reason for it.
 struct device_status {
     device_state state = device_state::starting; ///< The state.
-    coaccel::generation generation = 0;          ///< Of the latest context.
-    /// What killed or refused the last context; success when none was.
+    coaccel::generation generation = 0;          ///< The generation of the latest context.
+    /// The error that killed or prevented the last context; success if there was none.
     error_code reason;
 
     friend bool operator==(const device_status&, const device_status&) = default;

@@ -11,38 +11,39 @@
 
 namespace coaccel {
 
-/// How long the ops of one name took, from their arrival at the device to their end. An upload counts as the copy in
-/// it. A `seq` completes once and has a row of its own, named after its ops: "seq(memory.fill<f32>, memory.copy<f32>)".
+/// Latencies of the ops of one name, from arrival at the device to the end. An upload counts as the copy that it
+/// contains. A `seq` completes once and has its own row, named after its ops: "seq(memory.fill<f32>,
+/// memory.copy<f32>)".
 struct op_latency {
     std::string op;                 ///< The name of the op, or of the seq.
-    std::uint64_t count = 0;        ///< How many ended.
+    std::uint64_t count = 0;        ///< The number of ops that ended.
     std::chrono::nanoseconds p50{}; ///< The median.
     std::chrono::nanoseconds p90{}; ///< Nine of ten took no longer.
     std::chrono::nanoseconds p99{}; ///< 99 of 100 took no longer.
     std::chrono::nanoseconds max{}; ///< The longest.
-    /// Of all of them; divided by `count` it is their mean.
+    /// The sum of all; divided by `count` it is the mean.
     std::chrono::nanoseconds sum{};
 };
 
-/// What a device is doing and has done.
+/// The current state and the counters of a device.
 ///
-/// The counters and sums only grow and outlive the context: the difference of two snapshots, divided by the difference
-/// of their `at`, is a rate. A call of the device, such as an op, a seq or an upload, ends in exactly one of
-/// `completed`, `failed`, `cancelled` and `expired`.
+/// The counters and sums only grow and survive the loss of a context: the difference of two snapshots, divided by the
+/// difference of their `at`, is a rate. A call of the device, such as an op, a seq or an upload, is counted in exactly
+/// one of `completed`, `failed`, `cancelled` and `expired`.
 struct device_stats {
-    /// When these figures were taken.
+    /// When the snapshot was taken.
     std::chrono::steady_clock::time_point at{};
     device_state state = device_state::starting; ///< The state.
-    coaccel::generation generation = 0;          ///< Of the latest context.
+    coaccel::generation generation = 0;          ///< The generation of the latest context.
     std::string backend;                         ///< "cuda" or "host".
-    hardware_info hardware;                      ///< What it runs on.
-    memory_info memory;                          ///< Of the latest context.
-    std::uint64_t live_buffers = 0;              ///< Not released yet.
+    hardware_info hardware;                      ///< The hardware that it uses.
+    memory_info memory;                          ///< The memory of the latest context.
+    std::uint64_t live_buffers = 0;              ///< Buffers that are not released.
     std::uint64_t queued = 0;                    ///< Calls that wait to be started.
     std::uint64_t in_flight = 0;                 ///< Calls that were started and have not ended.
     /// Calls that ended without an error.
     std::uint64_t completed = 0;
-    /// Calls that ended with an error other than the following; those that were refused count, too.
+    /// Calls that ended with an error not counted in the next two; refused calls are included.
     std::uint64_t failed = 0;
     /// Calls that ended with operation_aborted.
     std::uint64_t cancelled = 0;
@@ -50,10 +51,10 @@ struct device_stats {
     std::uint64_t expired = 0;
     /// Ops of the calls that completed; each op of a seq counts.
     std::uint64_t ops = 0;
-    /// Bytes copied from host memory of the callers to the device, and back, by calls that completed.
+    /// Bytes copied from the callers' host memory to the device by calls that completed.
     std::uint64_t bytes_to_device = 0;
-    std::uint64_t bytes_to_host = 0; ///< From the device to host memory of the callers.
-    /// Every context after the first, also those asked for by async_replace.
+    std::uint64_t bytes_to_host = 0; ///< Bytes copied back to the callers' host memory by such calls.
+    /// All contexts after the first, including those requested by async_replace.
     std::uint64_t restarts = 0;
     std::vector<op_latency> latencies; ///< One row for each kind of op.
 };

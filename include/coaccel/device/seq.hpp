@@ -16,9 +16,10 @@ template <op... Ops>
 struct op_seq {
     static_assert(sizeof...(Ops) > 0, "a seq has at least one op");
 
-    std::tuple<Ops...> ops; ///< In the order in which they run.
+    std::tuple<Ops...> ops; ///< The ops, in execution order.
 };
 
+/// Makes a sequence of ops for async_exec, in execution order.
 template <op... Ops>
 constexpr op_seq<Ops...> seq(const Ops&... ops)
 {

@@ -38,7 +38,7 @@ Awaitable retry_loop(retry_policy policy, Function function, Args... args)
         auto done = co_await std::move(attempt);
         if (done)
             co_return std::move(done);
-        // A function that was not interrupted is not called again either.
+        // After a cancellation the function is not called again, even if the cancellation did not interrupt it.
         const auto cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none)
             co_return std::move(done);
@@ -62,18 +62,17 @@ concept retryable_function =
     std::invocable<std::decay_t<Function>&, std::decay_t<Args>&...> &&
     detail::is_awaitable_result<std::invoke_result_t<std::decay_t<Function>&, std::decay_t<Args>&...>>;
 
-/// Calls `function(args...)`, and calls it again when it ends with an error that the policy takes for retryable, which
-/// by default is a lost context. The function does the whole job, uploads included, or takes its refs from a
-/// `resident`.
+/// Calls `function(args...)`, and calls it again when it ends with an error that the policy treats as retryable, by
+/// default a lost context. The function does the whole job, uploads included, or takes its refs from a `resident`.
 ///
-/// Function and arguments are copied; pass large ones by std::ref or std::cref. With g++ 12 a lambda with captures must
-/// be a named variable: temporaries of that kind break inside co_await expressions. A function and its arguments need
-/// no captures: `co_await with_retry({}, job, gpu, std::cref(numbers))`.
+/// The function and its arguments are copied; pass large ones by std::ref or std::cref. With g++ 12 a lambda with
+/// captures must be a named variable: temporary lambdas with captures break inside co_await expressions. A function
+/// with arguments needs no captures: `co_await with_retry({}, job, gpu, std::cref(numbers))`.
 ///
-/// Returns an awaitable of the function's result: of the last attempt, or errc::invalid_option for a policy that is not
-/// valid. What the function throws is passed on, without another attempt.
+/// Returns an awaitable of the result of the last attempt, or of errc::invalid_option for an invalid policy.
 /// Cancellation: that of the function; between attempts total, partial and terminal, with operation_aborted.
-/// Lifetimes: what std::ref names must live until the awaitable completes.
+/// Exceptions: those of the function, without another attempt.
+/// Lifetimes: objects passed by std::ref must live until the awaitable completes.
 template <class Function, class... Args>
     requires retryable_function<Function, Args...>
 auto with_retry(const retry_policy& policy, Function&& function, Args&&... args)

@@ -1,11 +1,11 @@
 #ifndef COACCEL_OPS_JIT_HPP
 #define COACCEL_OPS_JIT_HPP
 
-// Kernels from source: compile_options say what to compile, kernel is what comes of it, launch runs it, occupancy finds
-// a shape for it.
-#include <coaccel/ops/jit_compile.hpp>
-#include <coaccel/ops/jit_kernel.hpp>
-#include <coaccel/ops/jit_launch.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
+// Kernels compiled at run time: compile_options describe the compilation, kernel is its result, launch runs it, and
+// occupancy suggests a launch shape.
+#include <coaccel/ops/jit/compile.hpp>
+#include <coaccel/ops/jit/kernel.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/jit/occupancy.hpp>
 
 #endif

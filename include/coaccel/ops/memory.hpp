@@ -1,8 +1,8 @@
 #ifndef COACCEL_OPS_MEMORY_HPP
 #define COACCEL_OPS_MEMORY_HPP
 
+#include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/op.hpp>
-#include <coaccel/detail/op_error.hpp>
 
 namespace coaccel::memory {
 
@@ -14,15 +14,15 @@ struct fill {
     static constexpr std::string_view name = "memory.fill";
     static constexpr library lib = library::memory;
 
-    out<T> dst; ///< What is filled.
-    T value{};  ///< With what.
+    out<T> dst; ///< The elements to fill.
+    T value{};  ///< The value of each element.
 
     error_code check() const noexcept { return dst.size() != 0 ? error_code{} : detail::is_empty(name, "dst"); }
 
     BOOST_DESCRIBE_CLASS(fill, (), (dst, value), (), ())
 };
 
-/// Copies src to dst within the device; both have the same length and do not overlap.
+/// Copies src to dst within the device; both have the same length and must not overlap.
 template <element T>
 struct copy {
     using value_type = T;
@@ -30,8 +30,8 @@ struct copy {
     static constexpr std::string_view name = "memory.copy";
     static constexpr library lib = library::memory;
 
-    in<T> src;  ///< What is copied.
-    out<T> dst; ///< Where to; as long as src.
+    in<T> src;  ///< The elements to copy.
+    out<T> dst; ///< The destination; same length as src.
 
     error_code check() const noexcept
     {
@@ -45,10 +45,10 @@ struct copy {
     BOOST_DESCRIBE_CLASS(copy, (), (src, dst), (), ())
 };
 
-/// Where managed memory can be.
+/// The location of managed memory.
 enum class place : std::uint8_t { device, host };
 
-/// Moves managed memory to where it will be used next. On the host backend there is nothing to move.
+/// Moves managed memory to where it will be used next. Does nothing on the host backend.
 template <element T>
 struct prefetch {
     using value_type = T;
@@ -57,7 +57,7 @@ struct prefetch {
     static constexpr library lib = library::memory;
 
     inout<T> target;          ///< Managed memory.
-    place to = place::device; ///< Where it is used next.
+    place to = place::device; ///< The place of its next use.
 
     error_code check() const noexcept
     {
@@ -71,21 +71,25 @@ struct prefetch {
     BOOST_DESCRIBE_CLASS(prefetch, (), (target, to), (), ())
 };
 
-/// What managed memory is used for.
+/// The expected use of managed memory.
 enum class advice : std::uint8_t {
-    /// Rarely written: each side may have a copy of its own.
+    /// Rarely written: host and device may each have a copy.
     read_mostly,
+    /// Reverts read_mostly.
     unset_read_mostly,
-    /// Where it should be when there is a choice.
+    /// Preferably located on the device.
     prefer_device,
+    /// Preferably located on the host.
     prefer_host,
+    /// No preferred location.
     unset_preferred,
-    /// Kept mapped for that side, wherever it is.
+    /// Stays mapped for the device, wherever the memory is.
     accessed_by_device,
+    /// Stays mapped for the host, wherever the memory is.
     accessed_by_host,
 };
 
-/// Tells the driver what managed memory is used for. On the host backend there is nobody to tell.
+/// Tells the driver how managed memory will be used. Does nothing on the host backend.
 template <element T>
 struct advise {
     using value_type = T;
@@ -94,7 +98,7 @@ struct advise {
     static constexpr library lib = library::memory;
 
     inout<T> target;                   ///< Managed memory.
-    advice what = advice::read_mostly; ///< What it is used for.
+    advice what = advice::read_mostly; ///< Its expected use.
 
     error_code check() const noexcept
     {
@@ -108,7 +112,7 @@ struct advise {
     BOOST_DESCRIBE_CLASS(advise, (), (target, what), (), ())
 };
 
-/// Gives the memory that the device's pools keep unused back to the system.
+/// Returns the unused memory in the pools of the device to the system.
 struct trim {
     using reply = void;
     static constexpr std::string_view name = "memory.trim";

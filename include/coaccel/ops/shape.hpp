@@ -1,15 +1,15 @@
 #ifndef COACCEL_OPS_SHAPE_HPP
 #define COACCEL_OPS_SHAPE_HPP
 
+#include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/error.hpp>
 #include <coaccel/core/operand.hpp>
-#include <coaccel/detail/op_error.hpp>
 
 #include <cstdint>
 #include <numeric>
 #include <optional>
 
-// What shapes need of memory, computed without overflow. Shared by the checks of all dense ops.
+// The memory that shapes need, computed without overflow. Shared by the checks of all dense ops.
 namespace coaccel::detail {
 
 using extent = std::optional<std::uint64_t>;
@@ -30,7 +30,7 @@ constexpr extent plus(extent a, extent b) noexcept
     return sum;
 }
 
-/// Elements a column-major matrix with this leading dimension reaches over.
+/// The number of elements from the first to the last of a column-major matrix with this leading dimension.
 constexpr extent matrix_extent(std::uint64_t rows, std::uint64_t cols, std::uint64_t ld) noexcept
 {
     if (rows == 0 || cols == 0)
@@ -38,13 +38,13 @@ constexpr extent matrix_extent(std::uint64_t rows, std::uint64_t cols, std::uint
     return plus(times(cols - 1, ld), rows);
 }
 
-/// How far apart an increment puts two elements. Unsigned, for the least increment has no positive counterpart.
+/// The distance between two elements. Unsigned, because the smallest increment has no positive counterpart.
 constexpr std::uint64_t step_of(std::int64_t inc) noexcept
 {
     return inc < 0 ? -static_cast<std::uint64_t>(inc) : static_cast<std::uint64_t>(inc);
 }
 
-/// Elements a strided vector reaches over, whichever way it runs.
+/// The number of elements from the first to the last of a strided vector, in either direction.
 constexpr extent vector_extent(std::uint64_t n, std::int64_t inc) noexcept
 {
     if (n == 0)
@@ -52,7 +52,7 @@ constexpr extent vector_extent(std::uint64_t n, std::int64_t inc) noexcept
     return plus(times(n - 1, step_of(inc)), 1);
 }
 
-/// Whether the operand `field` of `op` has the elements that its shape needs.
+/// Checks that the operand `field` of `op` has the elements that its shape needs.
 inline error_code require(std::string_view op, std::string_view field, extent needed, std::uint64_t available) noexcept
 {
     if (!needed)
@@ -62,8 +62,8 @@ inline error_code require(std::string_view op, std::string_view field, extent ne
     return op_error(errc::out_of_bounds, op, {field, " has ", available, " elements, needs ", *needed});
 }
 
-/// Whether two strided vectors touch a common element. Rows of one matrix interleave without
-/// touching, so comparing their ranges alone would forbid the usual row swap.
+/// Whether two strided vectors have an element in common. Rows of one matrix interleave without sharing an element, so
+/// comparing only their ranges would forbid the usual row swap.
 inline bool vectors_touch(const any_ref& x, std::int64_t incx, const any_ref& y, std::int64_t incy,
                           std::uint64_t n) noexcept
 {
@@ -74,7 +74,7 @@ inline bool vectors_touch(const any_ref& x, std::int64_t incx, const any_ref& y,
     if (!x_extent || !y_extent || x.offset >= y.offset + *y_extent || y.offset >= x.offset + *x_extent)
         return false;
     const std::uint64_t distance = x.offset > y.offset ? x.offset - y.offset : y.offset - x.offset;
-    // Places of x and y differ by a multiple of what both steps have in common.
+    // Positions of x and y differ by the offset distance plus a multiple of the gcd of both steps.
     return distance % std::gcd(step_of(incx), step_of(incy)) == 0;
 }
 

@@ -1,10 +1,11 @@
 #ifndef COACCEL_PLUGIN_EXPORT_HPP
 #define COACCEL_PLUGIN_EXPORT_HPP
 
-// For those who write a plug-in: a shared object whose functions a device calls by name.
-//
-// C++17, without Boost, so that nvcc takes it. A plug-in links with nothing of coaccel's and works with every release
-// that knows this version of the interface.
+/// @file
+/// For authors of a plug-in: a shared object whose functions a device calls by name.
+///
+/// C++17 and without Boost, so that nvcc accepts it. A plug-in does not link with coaccel and works with every release
+/// that supports this version of the interface.
 
 #include <coaccel/plugin/interface.hpp>
 
@@ -17,7 +18,7 @@
 #include <span>
 #endif
 
-// With two plug-ins in a process each has its own.
+// Hidden, so that each plug-in in a process has its own table.
 #pragma GCC visibility push(hidden)
 namespace coaccel::plugin::detail {
 
@@ -53,7 +54,7 @@ struct taken {
 
     static P get(const argument& a) noexcept
     {
-        // Not every value has a default.
+        // Not every type has a default constructor.
         union room {
             room() {}
             P value;
@@ -99,7 +100,7 @@ template <class... Ps>
 struct caller {
     static_assert(sizeof...(Ps) <= max_parameters, "too many parameters");
     static_assert((std::size_t(taken<Ps>::kind.form != form::value) + ... + 0) <= max_buffers, "too many buffers");
-    // One more, because there may be none.
+    // One extra element, because a function may have no parameters.
     static constexpr parameter parameters[] = {taken<Ps>::kind..., {}};
 
     static int call(void (*target)(), const stream& where, const argument* arguments, char* why,
@@ -124,7 +125,7 @@ private:
     }
 };
 
-/// A function in the plug-in's table, from the loading of the plug-in on.
+/// Adds a function to the plug-in's table when the plug-in is loaded.
 class registration {
 public:
     template <class... Ps>
@@ -148,7 +149,7 @@ private:
 } // namespace coaccel::plugin::detail
 #pragma GCC visibility pop
 
-// What coaccel looks for in the shared object. Weak, because every file of the plug-in may define it.
+/// The symbol that coaccel looks up in the shared object. Weak, because every file of the plug-in may define it.
 extern "C" __attribute__((weak, used, visibility("default"))) const coaccel::plugin::table* coaccel_plugin_v1()
 {
     return &coaccel::plugin::detail::own_table();
@@ -157,12 +158,13 @@ extern "C" __attribute__((weak, used, visibility("default"))) const coaccel::plu
 #define COACCEL_PLUGIN_JOIN_2(a, b) a##b
 #define COACCEL_PLUGIN_JOIN(a, b) COACCEL_PLUGIN_JOIN_2(a, b)
 
-/// Makes a function `void f(coaccel::plugin::stream, ...)` known by another name than its own.
+/// Exports a function `void f(coaccel::plugin::stream, ...)` under another name.
 #define COACCEL_PLUGIN_FUNCTION_AS(name, f)                                                                            \
     static const ::coaccel::plugin::detail::registration COACCEL_PLUGIN_JOIN(coaccel_plugin_, __COUNTER__)(name, f);
 
-/// Makes a function `void f(coaccel::plugin::stream, ...)` known by its name. Its further parameters are buffers
-/// (std::span or pointers, to const when it only reads them) and plain values; what it throws fails the call.
+/// Exports a function `void f(coaccel::plugin::stream, ...)` under its own name. Its further parameters are buffers
+/// (std::span or pointers, to const when it only reads them) and trivially copyable values; an exception fails the
+/// call.
 #define COACCEL_PLUGIN_FUNCTION(f) COACCEL_PLUGIN_FUNCTION_AS(#f, f)
 
 #endif

@@ -1,73 +1,75 @@
 #ifndef COACCEL_PLUGIN_INTERFACE_HPP
 #define COACCEL_PLUGIN_INTERFACE_HPP
 
-// What a plug-in and coaccel know of each other. C++17, and nothing else of coaccel's or Boost's, so that nvcc takes
-// it.
+// The interface between a plug-in and coaccel. C++17, and no other header of coaccel or Boost, so that nvcc accepts it.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace coaccel::plugin {
 
+/// The version of this interface. A plug-in with another version is not loaded.
 inline constexpr std::uint32_t interface_version = 1;
 
-/// The most arguments a function can take, how many of them can be buffers, and the most bytes of one that is none.
+/// The maximum number of parameters of a function.
 inline constexpr std::size_t max_parameters = 16;
+/// The maximum number of buffers among the parameters.
 inline constexpr std::size_t max_buffers = 8;
+/// The maximum size in bytes of a parameter that is passed by value.
 inline constexpr std::size_t max_value_bytes = 64;
 
-/// Where a function's work goes. On a GPU the handle is a cudaStream_t, with its context current: the function puts its
-/// work there and returns without waiting for it: it holds up the device meanwhile, and a worker that is held up for
-/// longer than worker_options::heartbeat is taken to hang. On the CPU there is none, and the function does the work
-/// itself.
+/// The stream on which a function runs. On a GPU the handle is a cudaStream_t and its context is current: the function
+/// enqueues its work there and returns without waiting. It blocks the device until it returns, and a worker that is
+/// blocked for longer than worker_options::heartbeat is considered hung. On the CPU there is no stream, and the
+/// function does the work itself.
 struct stream {
     const char* backend = "host"; ///< "host" or "cuda".
-    void* handle = nullptr;       ///< With "cuda" a CUstream.
+    void* handle = nullptr;       ///< A CUstream when the backend is "cuda".
 
     bool on_gpu() const noexcept { return handle != nullptr; } ///< Whether there is a stream to launch on.
 };
 
-/// How a function takes an argument: a value, or a buffer that it only reads, or writes too.
+/// How a function takes an argument: as a value, as a buffer that it only reads, or as a buffer that it also writes.
 enum class form : std::uint8_t { value, read, write };
 
-/// Numbers of the arithmetic types; classes are compared by their size, and a class is no number.
+/// Codes of the arithmetic types. Classes have the code `other` and are compared by size.
 enum class type : std::uint8_t {
-    f32 = 3,
-    f64 = 4,
-    i8 = 5,
-    u8 = 9,
-    boolean = 32,
-    other = 33,
+    f32 = 3,      ///< float
+    f64 = 4,      ///< double
+    i8 = 5,       ///< 8 bits, signed; 6, 7 and 8 are the codes for 16, 32 and 64 bits.
+    u8 = 9,       ///< 8 bits, unsigned; 10, 11 and 12 are the codes for 16, 32 and 64 bits.
+    boolean = 32, ///< bool
+    other = 33,   ///< Any other type.
 };
 
 /// One parameter of a function.
 struct parameter {
     plugin::form form; ///< A value or a buffer.
-    plugin::type type; ///< Of the value, or of an element.
-    /// Of the value, or of one element.
+    plugin::type type; ///< The type of the value or element.
+    /// The size of the value or element in bytes.
     std::uint16_t size;
 };
 
-/// What is given for a parameter: the elements of a buffer and their number, or the bytes of a value.
+/// An argument: the elements of a buffer and their number, or the bytes of a value.
 struct argument {
     void* data;          ///< The value, or the first element.
-    std::uint64_t count; ///< Bytes of a value, elements of a buffer.
+    std::uint64_t count; ///< The bytes of a value, or the elements of a buffer.
 };
 
 /// A function of a plug-in, as the library calls it.
 struct function {
-    const char* name; ///< By which it is called.
+    const char* name; ///< The name by which it is called.
     void (*target)(); ///< The function itself.
-    /// Zero, or else an explanation was written to `why`, which has this much room.
+    /// Returns zero, or nonzero after writing an explanation of at most `room` bytes to `why`.
     int (*call)(void (*target)(), const stream& where, const argument* arguments, char* why, std::size_t room) noexcept;
     const parameter* parameters;   ///< In their order.
-    std::uint32_t parameter_count; ///< How many.
+    std::uint32_t parameter_count; ///< The number of parameters.
     const function* next;          ///< The next in the list; null: the last.
 };
 
-/// What a plug-in tells of itself, by a function `const table* coaccel_plugin_v1()`.
+/// The functions of a plug-in, returned by `const table* coaccel_plugin_v1()`.
 struct table {
-    std::uint32_t version; ///< Of this interface.
+    std::uint32_t version; ///< The version of this interface.
     const function* first; ///< The first in the list; null: none.
 };
 

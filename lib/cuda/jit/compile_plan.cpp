@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view key_format = "coaccel jit key 1";
 
-// NVRTC does so with each option, and with what follows "-I".
+// NVRTC trims each option and the value after "-I" in the same way.
 std::string_view trim(std::string_view text)
 {
     while (text.starts_with(' '))
@@ -77,8 +77,8 @@ result<std::string> choose_architecture(int wanted, const std::vector<int>& supp
         if (a < wanted)
             best = std::max(best, a);
     if (best == 0)
-        return note_error(errc::invalid_argument,
-                          "NVRTC does not support architecture " + std::to_string(wanted) + ", nor an older one");
+        return make_error_with_message(errc::invalid_argument, "NVRTC does not support architecture " +
+                                                                   std::to_string(wanted) + ", nor an older one");
     return name("compute_", best);
 }
 
@@ -100,8 +100,8 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
     plan.kind = chosen.starts_with("sm_") ? code_kind::cubin : code_kind::ptx;
     if (values_of(given, {"--std", "-std"}).empty())
         plan.options.emplace_back("--std=c++17");
-    // A cache of its own would be a second one, and one it initialises the driver for: in a process whose devices are
-    // all isolated nobody else does.
+    // NVRTC's own cache would duplicate ours. NVRTC also initialises the driver for it, which a process whose devices
+    // are all isolated otherwise never does.
     if (nvrtc.version >= first_with_cache)
         plan.options.emplace_back("--no-cache");
     plan.options.insert(plan.options.end(), given.begin(), given.end());
@@ -111,11 +111,11 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
         plan.options.push_back("--include-path=" + folder);
     const auto more = values_of(given, {"--include-path", "-I"}, "-I");
     plan.folders.insert(plan.folders.end(), more.begin(), more.end());
-    // NVRTC looks into the folder of the source, which is that of the process.
+    // NVRTC searches the folder of the source, which is the working directory of the process.
     plan.folders.emplace_back(".");
 
     const auto toolkit = find_toolkit_headers(nvrtc.path);
-    // Their identity stands for the toolkit's own files, of which there are many.
+    // The many files of the toolkit itself are not scanned; its identity stands for them.
     std::erase_if(plan.folders, [&](const std::string& folder) {
         return std::ranges::any_of(toolkit.folders, [&](const std::string& t) {
             std::error_code failed;
@@ -131,8 +131,7 @@ result<compile_plan> plan_compilation(const jit::compile_options& options, int a
 std::optional<std::string> make_key(const std::string& source, const jit::compile_options& options,
                                     const compile_plan& plan, int nvrtc_version, int driver_version)
 {
-    // What is in a precompiled header nobody can tell; and a folder that is not there may only be one that NVRTC
-    // makes something else of.
+    // The contents of a precompiled header are unknown, and NVRTC may parse a path that is not a folder in another way.
     if (uses_precompiled_header(options.options()) || !std::ranges::all_of(plan.folders, is_folder))
         return std::nullopt;
     std::string text;

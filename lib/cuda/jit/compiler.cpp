@@ -1,6 +1,6 @@
 #include "cuda/jit/compiler.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "cuda/jit/compile_plan.hpp"
 #include "cuda/jit/disk_cache.hpp"
 
@@ -36,7 +36,7 @@ public:
 
     nvrtcProgram native() const noexcept { return native_; }
 
-    /// By a pair of NVRTC's functions, of which one says how long the other's text is.
+    /// Calls a pair of NVRTC functions: `size` returns the length of the text that `get` copies.
     template <class Size, class Get>
     nvrtcResult text(Size size, Get get, std::string& out) const
     {
@@ -91,7 +91,7 @@ result<jit::compiled_code> run_compiler(const nvrtc_api& api, const std::string&
     if (r != NVRTC_SUCCESS) {
         if (r == NVRTC_ERROR_OUT_OF_MEMORY || (r != NVRTC_ERROR_COMPILATION && made.log.empty()))
             return make_error(r);
-        return note_error(errc::compile_failed, std::move(made.log));
+        return make_error_with_message(errc::compile_failed, std::move(made.log));
     }
     const char* symbol = nullptr;
     if (auto ec = make_error(api.nvrtcGetLoweredName(p.native(), options.name().c_str(), &symbol)))
@@ -102,7 +102,7 @@ result<jit::compiled_code> run_compiler(const nvrtc_api& api, const std::string&
     if (auto ec = make_error(got))
         return ec;
     if (made.code.empty())
-        return note_error(errc::compile_failed, "the compiler made no code");
+        return make_error_with_message(errc::compile_failed, "the compiler made no code");
     return made;
 }
 
@@ -110,11 +110,12 @@ error_code check(const std::string& source, const jit::compile_options& options)
 {
     const auto is_bad = [](const std::string& text) { return text.empty() || text.find('\0') != text.npos; };
     if (is_bad(source))
-        return note_error(errc::invalid_argument, "the source of a kernel is empty or has a zero byte in it");
+        return make_error_with_message(errc::invalid_argument,
+                                       "the source of a kernel is empty or has a zero byte in it");
     if (is_bad(options.name()))
-        return note_error(errc::invalid_argument, "a kernel needs a name");
+        return make_error_with_message(errc::invalid_argument, "a kernel needs a name");
     if (options.architecture() < 0)
-        return note_error(errc::invalid_argument, "an architecture is a number such as 90");
+        return make_error_with_message(errc::invalid_argument, "an architecture is a number such as 90");
     return {};
 }
 
@@ -128,7 +129,7 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
     const nvrtc_api* api = target.nvrtc;
     if (!api) {
         auto loaded = load_nvrtc();
-        // What is not for a GPU is for its host function.
+        // Without a GPU as the target, the host function is enough.
         if (!loaded && options.host() && target.architecture == 0)
             return jit::make_host_kernel(options, loaded.error().message());
         if (!loaded)
@@ -150,7 +151,7 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
         if (auto found = cache.find(*key))
             return jit::make_kernel(options, std::move(*found));
     BOOST_OUTCOME_TRY(auto made, run_compiler(*api, source, options, plan));
-    // A header that changed meanwhile may have been read before or after that.
+    // Store only if no header has changed meanwhile: NVRTC may have read the old or the new text.
     if (key && key == make_key(source, options, plan, api->version, target.driver_version))
         (void)cache.store(*key, made);
     return jit::make_kernel(options, std::move(made));

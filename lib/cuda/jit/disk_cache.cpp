@@ -1,8 +1,8 @@
 #include "cuda/jit/disk_cache.hpp"
 
-#include "core/environment.hpp"
 #include "cuda/jit/pieces.hpp"
-#include "cuda/load/file.hpp"
+#include "posix/environment.hpp"
+#include "posix/file.hpp"
 
 #include <coaccel/core/op.hpp>
 
@@ -30,7 +30,7 @@ constexpr std::size_t name_digits = 32;
 constexpr std::uint64_t max_file = std::uint64_t(512) << 20;
 constexpr auto temporary_age = std::chrono::hours(1);
 
-// Code is run as it is found, so a file that somebody else could have written is none.
+// Cached code is run without further checks, so ignore files that another user could have written.
 bool is_ours(const struct stat& s) noexcept
 {
     return S_ISREG(s.st_mode) && s.st_uid == ::geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 && s.st_size >= 0 &&
@@ -39,13 +39,13 @@ bool is_ours(const struct stat& s) noexcept
 
 std::optional<std::string> read_file(const std::string& path)
 {
-    const open_file f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    const detail::unique_fd f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat s = {};
     if (!f || ::fstat(f.get(), &s) != 0 || !is_ours(s))
         return std::nullopt;
-    // What was used last is removed last.
+    // Update the time of use: the least recently used files are removed first.
     (void)::futimens(f.get(), nullptr);
-    return read_all(f, max_file);
+    return detail::read_all(f, max_file);
 }
 
 bool write_all(int descriptor, std::string_view text) noexcept
@@ -73,7 +73,7 @@ bool make_private_folders(const fs::path& folder)
     return fs::is_directory(folder, failed);
 }
 
-// By its time, unique also among machines that share the folder; if not, the second is refused by O_EXCL.
+// The time makes the name unique among machines that share the folder. O_EXCL detects a collision.
 std::string temporary_name(const std::string& path)
 {
     static std::atomic<unsigned> count{0};
@@ -90,14 +90,14 @@ bool drop_suffix(std::string_view& name, std::string_view end) noexcept
     return true;
 }
 
-// The folder may be one that others keep files in too: only names that are made here are ours to remove.
+// Other programs may keep files in this folder too: remove only files with names made here.
 bool is_entry(std::string_view name) noexcept
 {
     return drop_suffix(name, suffix) && name.size() == name_digits &&
            name.find_first_not_of("0123456789abcdef") == name.npos;
 }
 
-// That of an entry, and three numbers.
+// The name of an entry followed by three numbers.
 bool is_temporary(std::string_view name) noexcept
 {
     if (!drop_suffix(name, temporary_suffix))
@@ -176,7 +176,7 @@ bool disk_cache::store(const std::string& key, const jit::compiled_code& code) c
 
     const auto path = file_of(key);
     const auto temporary = temporary_name(path);
-    open_file f(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    detail::unique_fd f(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!f)
         return false;
     const bool written = write_all(f.get(), head) && write_all(f.get(), body);
@@ -200,7 +200,7 @@ void disk_cache::make_room(std::uint64_t bytes) const
     for (fs::directory_iterator i(folder_, failed), end; !failed && i != end; i.increment(failed)) {
         const auto name = i->path().filename().string();
         const bool temporary = is_temporary(name);
-        // Errors of one file: another process may be removing it at this moment.
+        // Errors of a single file: another process may be removing it.
         std::error_code gone;
         if ((!temporary && !is_entry(name)) || !i->is_regular_file(gone))
             continue;

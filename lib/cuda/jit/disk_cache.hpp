@@ -9,24 +9,23 @@
 
 namespace coaccel::cuda {
 
-/// Compiled kernels in a folder that any number of processes share.
+/// Compiled kernels in a folder shared by any number of processes.
 ///
-/// A file holds the whole key it was made for. Whatever is wrong with a file or with the folder only means that
-/// nothing is found, or nothing kept.
+/// A file contains the whole key it was made for. With a bad file or folder the cache just finds or stores nothing.
 class disk_cache {
 public:
-    /// Without a folder it finds and keeps nothing.
+    /// An empty folder disables the cache.
     disk_cache(std::string folder, std::uint64_t limit) : folder_(std::move(folder)), limit_(limit) {}
 
-    /// That of the environment; empty when there is none.
+    /// The folder named by the environment; empty if there is none.
     static std::string default_folder();
 
     std::optional<jit::compiled_code> find(const std::string& key) const;
 
-    /// Makes room by removing the files that were not used for longest. False: not kept.
+    /// Removes the least recently used files to stay within the limit. Returns false if the code was not stored.
     bool store(const std::string& key, const jit::compiled_code& code) const;
 
-    /// The file for a key.
+    /// The path of the file for a key.
     std::string file_of(const std::string& key) const;
 
 private:

@@ -12,7 +12,7 @@ bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-// Letters outside of ASCII are bytes above 127.
+// Bytes above 127 belong to non-ASCII letters.
 bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' ||
@@ -24,7 +24,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
     return std::ranges::find(words, word) != words.end();
 }
 
-// NVRTC does so everywhere, in raw strings too.
+// NVRTC joins lines everywhere, also in raw strings.
 std::string join_spliced_lines(std::string_view text)
 {
     std::string joined;
@@ -41,12 +41,12 @@ std::string join_spliced_lines(std::string_view text)
     return joined;
 }
 
-/// Walks through the tokens of a text whose lines are joined.
+/// Scans the tokens of a text whose lines are joined.
 class name_finder {
 public:
     explicit name_finder(std::string_view text) : rest_(text) {}
 
-    /// False when not every name can be told.
+    /// Returns false if some name cannot be determined.
     bool run()
     {
         while (!rest_.empty())
@@ -88,7 +88,7 @@ private:
         if (!is_one_of(last_word_, {"include", "include_next", "import"}))
             return true;
         skip_blanks();
-        // Without a name, or with half of one, it is an error that no macro can mend.
+        // An #include without a name, or with an unclosed one, is an error whatever macros are defined.
         return take_name() || rest_.empty() || rest_.front() == '\n' || rest_.front() == '"';
     }
 
@@ -99,7 +99,7 @@ private:
             skip_raw_string();
         if (!is_one_of(last_word_, {"__has_include", "__has_include_next"}))
             return true;
-        // Where it is only asked for, or defined for compilers without it.
+        // __has_include is only tested for, or defined for compilers without it.
         if (is_one_of(previous, {"defined", "ifdef", "ifndef", "elifdef", "elifndef", "define", "undef"}))
             return true;
         skip_blanks();
@@ -109,7 +109,7 @@ private:
         return take_name();
     }
 
-    /// Of a file, in quotes or angle brackets.
+    /// Takes a file name in quotes or angle brackets.
     bool take_name()
     {
         if (!rest_.starts_with('"') && !rest_.starts_with('<'))
@@ -131,7 +131,7 @@ private:
         return found;
     }
 
-    // An apostrophe between digits begins no character.
+    // An apostrophe between digits does not start a character literal.
     void skip_number()
     {
         while (!rest_.empty() && (is_word(rest_.front()) || rest_.front() == '.' ||
@@ -139,7 +139,7 @@ private:
             skip(1);
     }
 
-    // One that is not closed ends with its line: apostrophes are also in the prose of inactive code.
+    // An unclosed literal ends with its line: the text of inactive code may contain apostrophes.
     void skip_literal()
     {
         const char quote = rest_.front();
@@ -160,7 +160,7 @@ private:
         const auto delimiter = rest_.substr(1, opening - 1);
         const auto closing = std::string(")").append(delimiter).append("\"");
         const auto end = rest_.find(closing, opening);
-        // Before C++11 there are none, and this is a plain one.
+        // Before C++11 there are no raw strings, and this is a plain one.
         if (delimiter.size() > 16 || delimiter.find_first_of(" \t\n\\)\"") != delimiter.npos || end == rest_.npos)
             return skip_literal();
         skip(end + closing.size());
@@ -211,7 +211,7 @@ private:
 
 std::optional<std::vector<std::string>> included_names(std::string_view text)
 {
-    // The trigraphs of "#" and "\", in standards before C++17.
+    // Trigraphs for "#" and "\", in standards before C++17.
     if (text.find("?\?=") != text.npos || text.find("?\?/") != text.npos)
         return std::nullopt;
     const auto joined = join_spliced_lines(text);

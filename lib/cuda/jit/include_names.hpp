@@ -8,7 +8,7 @@
 
 namespace coaccel::cuda {
 
-/// The names after #include and in __has_include, in inactive code too. None at all when a macro may make one.
+/// The names after #include and in __has_include, also in inactive code. Nothing if a macro may produce a name.
 std::optional<std::vector<std::string>> included_names(std::string_view text);
 
 } // namespace coaccel::cuda

@@ -1,7 +1,7 @@
 #include "cuda/jit/include_scan.hpp"
 
 #include "cuda/jit/include_names.hpp"
-#include "cuda/load/file.hpp"
+#include "posix/file.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ constexpr std::uint64_t max_bytes = std::uint64_t(64) << 20;
 
 enum class presence : std::uint8_t { absent, readable, unreadable };
 
-// The compiler passes over folders, too.
+// The compiler skips folders as well.
 presence look_at(const std::string& path, std::uint64_t limit)
 {
     struct stat s = {};
@@ -34,16 +34,16 @@ presence look_at(const std::string& path, std::uint64_t limit)
 
 std::optional<std::string> read_file(const std::string& path, std::uint64_t limit)
 {
-    // It may have become a pipe meanwhile, which would be waited for.
-    const open_file f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    return f ? read_all(f, limit) : std::nullopt;
+    // O_NONBLOCK: the file may have been replaced by a pipe, and opening that would block.
+    const detail::unique_fd f(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    return f ? detail::read_all(f, limit) : std::nullopt;
 }
 
 class scanner {
 public:
     explicit scanner(const std::vector<std::string>& folders) : folders_(folders) {}
 
-    /// False when it cannot be told what the text includes.
+    /// Returns false if the included names cannot be determined.
     bool scan(std::string_view text, const fs::path& own_folder)
     {
         const auto names = included_names(text);
@@ -72,7 +72,7 @@ public:
     std::vector<jit::header> take() { return std::move(found_); }
 
 private:
-    /// False for a file that is there and cannot be kept.
+    /// Returns false for a file that exists but cannot be read or exceeds the limits.
     bool add(const fs::path& path)
     {
         auto name = path.lexically_normal().string();

@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_JIT_INCLUDE_SCAN_HPP
 #define COACCEL_CUDA_JIT_INCLUDE_SCAN_HPP
 
-#include <coaccel/ops/jit_compile.hpp>
+#include <coaccel/ops/jit/compile.hpp>
 
 #include <optional>
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace coaccel::cuda {
 
-/// Every file a source may include from these folders, directly or not: more than it does rather than fewer, because
-/// the text is searched and not preprocessed. None when that cannot be told, or a file cannot be read.
+/// Every file that a source may include from these folders, directly or indirectly. The text is searched, not
+/// preprocessed, so there may be too many files but never too few. Nothing if a name cannot be determined or a file
+/// cannot be read.
 std::optional<std::vector<jit::header>> reachable_files(std::string_view source,
                                                         const std::vector<jit::header>& in_memory,
                                                         const std::vector<std::string>& folders);

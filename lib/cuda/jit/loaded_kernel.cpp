@@ -1,6 +1,6 @@
 #include "cuda/jit/loaded_kernel.hpp"
 
-#include <coaccel/ops/jit_types.hpp>
+#include <coaccel/ops/jit/types.hpp>
 
 namespace coaccel::cuda {
 namespace {
@@ -53,7 +53,7 @@ error_code loaded_kernel::check(const jit::launch_shape& shape) const
     };
     for (const auto& r : rows)
         if (r.given > static_cast<std::uint64_t>(r.limit))
-            return note_error(errc::invalid_launch, text(name, r.what, r.given, r.limit));
+            return make_error_with_message(errc::invalid_launch, text(name, r.what, r.given, r.limit));
     return {};
 }
 

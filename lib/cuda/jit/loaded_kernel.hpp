@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_JIT_LOADED_KERNEL_HPP
 #define COACCEL_CUDA_JIT_LOADED_KERNEL_HPP
 
-#include "cuda/load/driver_api.hpp"
+#include "cuda/driver/driver_api.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -19,18 +19,18 @@ struct launch_shape;
 
 namespace coaccel::cuda {
 
-/// What a device allows a launch at most.
+/// The launch limits of a device.
 struct launch_limits {
     int grid[3] = {};
     int block[3] = {};
     int threads = 0;
-    /// Of one block, static and dynamic together.
+    /// Per block, static and dynamic together.
     int shared_bytes = 0;
 
     static CUresult read(const driver_api& api, CUdevice device, launch_limits& out) noexcept;
 };
 
-/// A kernel in a context. One thread loads it; it is read by others once `where` says so.
+/// A kernel in a context. One thread loads it; others may read it once `where` is no longer `loading`.
 class loaded_kernel {
 public:
     enum class stage : std::uint8_t { loading, ready, failed, gone };
@@ -44,22 +44,22 @@ public:
     const std::weak_ptr<const jit::image> image;
 
     std::atomic<stage> where{stage::loading};
-    /// Why it failed.
+    /// The reason of the failure.
     error_code error;
 
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     launch_limits limits;
     int static_shared_bytes = 0;
-    /// What the function is set up for; more needs cuFuncSetAttribute.
+    /// Static plus dynamic shared memory that the function is configured for; more requires cuFuncSetAttribute.
     int dynamic_shared_bytes = 0;
     /// Sizes of the parameters, in order.
     std::vector<std::size_t> parameters;
 
-    /// Ops that hold it; touched on the executor only.
+    /// Number of ops that hold it; used on the executor only.
     int users = 0;
 
-    /// errc::invalid_launch names the limit.
+    /// Errors: errc::invalid_launch, with the exceeded limit in the message.
     error_code check(const jit::launch_shape& shape) const;
 };
 

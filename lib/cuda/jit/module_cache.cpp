@@ -30,7 +30,7 @@ CUresult read_parameters(const driver_api& api, loaded_kernel& k)
         std::size_t offset = 0;
         std::size_t size = 0;
         const auto r = api.cuFuncGetParamInfo(k.function, i, &offset, &size);
-        // One past the last.
+        // The index is one past the last parameter.
         if (r == CUDA_ERROR_INVALID_VALUE)
             return CUDA_SUCCESS;
         if (r != CUDA_SUCCESS)
@@ -63,9 +63,9 @@ result<loaded_kernel*> module_cache::acquire(std::uint64_t id)
     }
     auto image = jit::find_image(id);
     if (!image)
-        return note_error(errc::invalid_argument, "the kernel is gone");
+        return make_error_with_message(errc::invalid_argument, "the kernel is gone");
     if (image->code.empty())
-        return note_error(errc::unsupported_op, image->name + " has no code for a device: " + image->log);
+        return make_error_with_message(errc::unsupported_op, image->name + " has no code for a device: " + image->log);
     unload_unused();
     auto made = std::make_shared<loaded_kernel>(id, image->name, image);
     if (auto ec = start_loading(made, std::move(image)))
@@ -78,7 +78,7 @@ result<loaded_kernel*> module_cache::acquire(std::uint64_t id)
 
 void module_cache::release(loaded_kernel& kernel) noexcept
 {
-    // What failed to load is tried again by whoever comes next.
+    // Remove a failed kernel, so that the next op loads it again.
     if (--kernel.users == 0 && kernel.where.load(std::memory_order_acquire) == stage::failed)
         kernels_.erase(kernel.id);
 }
@@ -94,7 +94,7 @@ error_code module_cache::start_loading(const std::shared_ptr<loaded_kernel>& ker
         if (kernel->error && kernel->module && !backend_.dead())
             (void)backend_.check(backend_.api().cuModuleUnload(std::exchange(kernel->module, nullptr)));
         kernel->where.store(kernel->error ? stage::failed : stage::ready, std::memory_order_release);
-        backend_.nudge();
+        backend_.notify_progress();
     });
     return started ? error_code{} : make_error_code(errc::out_of_memory);
 }

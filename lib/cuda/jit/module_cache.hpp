@@ -14,27 +14,26 @@ namespace coaccel::cuda {
 
 class backend;
 
-/// The kernels of one context, by the id of their image. Used on the device's executor only; what takes long is done
-/// on the backstage.
+/// The kernels of one context, by image id. Used on the device's executor only; slow work runs on the thread pool.
 class module_cache {
 public:
     explicit module_cache(backend& owner) noexcept : backend_(owner) {}
     module_cache(const module_cache&) = delete;
     module_cache& operator=(const module_cache&) = delete;
-    /// Leaves the driver alone.
+    /// Makes no driver call.
     ~module_cache();
 
-    /// Begins to load the kernel unless that was done before. It stays until it has been released as often as it was
-    /// acquired, whatever becomes of the jit::kernel.
+    /// Starts loading the kernel if it is not loaded yet. The kernel stays until it is released as often as it was
+    /// acquired, even if the jit::kernel is destroyed.
     ///
     /// Errors: errc::invalid_argument when there is no such kernel, errc::unsupported_op when it has no device code.
     result<loaded_kernel*> acquire(std::uint64_t id);
     void release(loaded_kernel& kernel) noexcept;
 
-    /// Unloads everything. Once the backstage has stopped, and only while the context is healthy and current.
+    /// Unloads all kernels. Preconditions: the thread pool has stopped; the context is healthy and current.
     void destroy() noexcept;
 
-    /// How many kernels are loaded, being loaded or waiting to be unloaded.
+    /// Number of kernels that are loaded, being loaded or waiting to be unloaded.
     std::size_t size() const noexcept { return kernels_.size() + retired_.size(); }
 
 private:

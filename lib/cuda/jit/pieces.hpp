@@ -9,7 +9,8 @@
 
 namespace coaccel::cuda {
 
-// A text of texts: each with its length before it, so that no two lists of them look alike.
+// A list of texts in one string. Each text is preceded by its length, so two different lists never give the same
+// string.
 
 inline void append_piece(std::string& to, std::string_view piece)
 {
@@ -18,7 +19,7 @@ inline void append_piece(std::string& to, std::string_view piece)
     to.append(piece);
 }
 
-/// Takes the first piece off; none when there is no whole one.
+/// Removes and returns the first piece; nothing if it is incomplete.
 inline std::optional<std::string_view> take_piece(std::string_view& from)
 {
     std::uint64_t size = 0;

@@ -1,7 +1,7 @@
 #include "cuda/jit/toolkit_headers.hpp"
 
-#include "core/environment.hpp"
-#include "cuda/load/file.hpp"
+#include "posix/environment.hpp"
+#include "posix/file.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -28,7 +28,7 @@ std::vector<fs::path> candidates(const std::string& nvrtc_path)
             continue;
         const auto root = library.parent_path().parent_path();
         found.push_back(root / "include");
-        // Python wheels have a folder for each part of the toolkit.
+        // Python wheels use one folder for each part of the toolkit.
         found.push_back(root.parent_path() / "cuda_runtime/include");
         found.push_back(root.parent_path() / "cu13/include");
     }
@@ -55,7 +55,7 @@ std::string macro_value(const fs::path& file, std::string_view macro)
 
 void add_cccl(toolkit_headers& to, const fs::path& include)
 {
-    // Of CUDA 12 and before in the same folder, of wheels beside it.
+    // CCCL is in include/cccl since CUDA 13, in the same folder before that, and in its own folder with wheels.
     for (const auto& folder : {include / "cccl", include, include.parent_path().parent_path() / "cuda_cccl/include"}) {
         if (!is_there(folder / "cuda/std/version"))
             continue;
@@ -77,9 +77,9 @@ toolkit_headers find_toolkit_headers(const std::string& nvrtc_path)
         found.folders.push_back(folder.string());
         found.identity = macro_value(folder / "cuda.h", "CUDA_VERSION");
         add_cccl(found, folder);
-        // An update of the toolkit replaces its files and leaves the version.
+        // An update of the toolkit may replace its files without changing the version.
         for (const char* header : {"cuda.h", "cuda_fp16.h"})
-            found.identity += " " + file_stamp((folder / header).string());
+            found.identity += " " + detail::file_stamp((folder / header).string());
         break;
     }
     return found;

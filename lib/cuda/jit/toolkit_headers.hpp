@@ -6,14 +6,14 @@
 
 namespace coaccel::cuda {
 
-/// Where the headers of the CUDA toolkit and of CCCL are.
+/// The folders with the headers of the CUDA toolkit and of CCCL.
 struct toolkit_headers {
     std::vector<std::string> folders;
-    /// The versions of both and the stamps of some files, for what was compiled with them.
+    /// The versions of both and the stamps of some files; part of the cache key.
     std::string identity;
 };
 
-/// Those that belong to the NVRTC library of this path, else those of $CUDA_HOME, $CUDA_PATH and the usual folder.
+/// The headers that belong to this NVRTC library, else those in $CUDA_HOME, $CUDA_PATH or the default folder.
 toolkit_headers find_toolkit_headers(const std::string& nvrtc_path);
 
 } // namespace coaccel::cuda

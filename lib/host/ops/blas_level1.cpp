@@ -1,12 +1,12 @@
 #include "host/op_table.hpp"
 #include "host/ops/eigen.hpp"
 
-#include <coaccel/ops/blas_level1.hpp>
+#include <coaccel/ops/blas/level1.hpp>
 
 namespace coaccel::host {
 namespace {
 
-// Elementwise ops see only whether the two vectors run the same way.
+// For elementwise ops, only the relative direction of the two vectors matters.
 template <class Op>
 bool opposed(const Op& op)
 {

@@ -1,12 +1,13 @@
 #include "host/op_table.hpp"
 #include "host/ops/eigen.hpp"
 
-#include <coaccel/ops/blas_level2.hpp>
+#include <coaccel/ops/blas/level2.hpp>
 
 namespace coaccel::host {
 namespace {
 
-// In reading order, packed: next to the matrix these copies cost nothing, and Eigen's kernels want them so.
+// A contiguous copy in logical order. Its cost is negligible next to the matrix, and Eigen's kernels require contiguous
+// vectors.
 template <class T>
 Eigen::Matrix<T, Dynamic, 1> packed(const T* data, std::uint64_t n, std::int64_t inc)
 {
@@ -22,7 +23,7 @@ void gemv(const blas::gemv<T>& op, const bound_op& o)
     const auto a = matrix(o.data(op.a), op.m, op.n, op.lda);
     const auto x = packed(o.data(op.x), op.x_size(), op.incx);
     Eigen::Matrix<T, Dynamic, 1> product(static_cast<Index>(op.y_size()));
-    // What is multiplied by zero is not read: it may hold anything.
+    // An operand multiplied by zero is not read, because it may be uninitialized.
     if (op.alpha == T(0))
         product.setZero();
     else if (op.trans == blas::transpose::no)

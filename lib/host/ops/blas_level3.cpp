@@ -1,7 +1,7 @@
 #include "host/op_table.hpp"
 #include "host/ops/eigen.hpp"
 
-#include <coaccel/ops/blas_level3.hpp>
+#include <coaccel/ops/blas/level3.hpp>
 
 namespace coaccel::host {
 namespace {
@@ -12,7 +12,7 @@ using dense = Eigen::Matrix<T, Dynamic, Dynamic>;
 template <class A, class B, class C, class S>
 void multiply(const A& a, const B& b, C&& c, S alpha, S beta)
 {
-    // What is multiplied by zero is not read: it may hold anything.
+    // An operand multiplied by zero is not read, because it may be uninitialized.
     if (beta == S(0))
         c.setZero();
     else if (beta != S(1))
@@ -47,7 +47,7 @@ dense<float> widened(const T* data, std::uint64_t rows, std::uint64_t cols, std:
     return wide;
 }
 
-// One product, for gemm and each member of a batch; Op is either.
+// One product. Op is gemm, or gemm_strided_batched for each member of the batch.
 template <class T, class Op>
 void product(const Op& op, const T* a, const T* b, T* c)
 {

@@ -1,7 +1,7 @@
 #ifndef COACCEL_HOST_OPS_EIGEN_HPP
 #define COACCEL_HOST_OPS_EIGEN_HPP
 
-#include <coaccel/ops/blas_common.hpp>
+#include <coaccel/ops/blas/common.hpp>
 
 #include <Eigen/Core>
 
@@ -26,7 +26,8 @@ using matrix_map =
                                   Eigen::Matrix<T, Dynamic, Dynamic>>,
                0, Eigen::OuterStride<>>;
 
-// The increment of one element, and the leading dimension of one column, say nothing and may be beyond Index.
+// The increment of a one-element vector and the leading dimension of a one-column matrix are irrelevant, and may exceed
+// Index.
 template <class T>
 vector_map<T> vector(T* data, std::uint64_t n, std::int64_t inc)
 {

@@ -1,9 +1,9 @@
 #include "host/op_table.hpp"
 #include "jit/registry.hpp"
 
-#include <coaccel/detail/op_error.hpp>
-#include <coaccel/ops/jit_launch.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/core/detail/op_error.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/jit/occupancy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ error_code no_host_function(const jit::launch_head& head) noexcept
 error_code launch(bound_op& o) noexcept
 {
     const auto& head = o.as<jit::launch_head>();
-    // Not through the kernel, which may be gone by now.
+    // Not looked up through the kernel, which may no longer exist.
     const auto host = jit::find_host_function(head.host);
     if (!host)
         return no_host_function(head);

@@ -1,6 +1,6 @@
 #include "host/op_table.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <algorithm>
@@ -47,7 +47,8 @@ template <element T>
 void advise(const memory::advise<T>&, const bound_op&)
 {}
 
-// Here only to be known: the backend trims its pool itself, which ops do not reach.
+// Registered only so that the op counts as supported: the backend trims its memory pool itself, because ops have no
+// access to it.
 void trim(const memory::trim&, const bound_op&) {}
 
 template <class... Ts>

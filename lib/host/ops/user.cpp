@@ -1,8 +1,8 @@
 #include "host/op_table.hpp"
 #include "plugin/plugins.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 namespace coaccel::host {
 namespace {

@@ -34,7 +34,7 @@ struct command {
     reply_to<int> answer;
 };
 
-// Adds up what it is told; a fresh one starts from zero.
+// Adds up the numbers it receives; a new incarnation starts from zero.
 class adder {
 public:
     explicit adder(std::shared_ptr<std::atomic<int>> born) : born_(std::move(born)) { ++*born_; }
@@ -110,7 +110,7 @@ TEST_CASE("a capacity of zero is refused")
           errc::invalid_option);
 }
 
-TEST_CASE("it handles messages in order, and ends when its mailbox is closed and empty")
+TEST_CASE("an actor handles messages in order, and ends when its mailbox is closed and empty")
 {
     stage s;
     answers got;
@@ -123,7 +123,7 @@ TEST_CASE("it handles messages in order, and ends when its mailbox is closed and
     CHECK(*s.born == 1);
 }
 
-TEST_CASE("a failure answers the message in hand with an error, and a fresh behaviour goes on with the same mailbox")
+TEST_CASE("a failure answers the current message with an error, and a new behaviour continues with the mailbox")
 {
     for (auto how : {order::fail, order::raise}) {
         stage s;
@@ -151,7 +151,7 @@ TEST_CASE("messages queued behind a failure survive the restart")
     CHECK(values == std::vector<int>{1, -1, 1, 2});
 }
 
-TEST_CASE("resume keeps the behaviour and what it has added up")
+TEST_CASE("resume keeps the behaviour and its state")
 {
     restart_policy p;
     p.decider = &resume_always;
@@ -164,7 +164,7 @@ TEST_CASE("resume keeps the behaviour and what it has added up")
     CHECK(*s.born == 1);
 }
 
-TEST_CASE("a spent budget ends the supervisor with the error, and what a throw becomes is actor_failed")
+TEST_CASE("a spent budget ends the supervisor with actor_failed after an exception")
 {
     restart_policy p;
     p.max_restarts = 0;
@@ -176,7 +176,7 @@ TEST_CASE("a spent budget ends the supervisor with the error, and what a throw b
     CHECK(*s.run.ec == errc::actor_failed);
 }
 
-TEST_CASE("stop cancels what the behaviour awaits, and its message is answered")
+TEST_CASE("stop cancels the behaviour's pending operation, and its message is answered")
 {
     stage s;
     outcome_probe asked;
@@ -227,7 +227,7 @@ TEST_CASE("destroying the context with a running actor releases everything")
     CHECK(trace.expired());
 }
 
-TEST_CASE("many askers on many threads are all answered while the actor keeps failing")
+TEST_CASE("many asks from many threads all complete while the actor keeps failing")
 {
     restart_policy p;
     p.max_restarts = 1000000;

@@ -92,7 +92,7 @@ restart_policy policy(directive (*decider)(const error_code&) noexcept)
     return p;
 }
 
-// An actor with room for two messages, below a supervisor below another.
+// An actor with room for two messages, supervised by a supervisor that is itself supervised.
 struct tree {
     asio::io_context ctx;
     std::shared_ptr<actor<command>> who =
@@ -138,7 +138,7 @@ bool says(const outcome_probe& p, std::string_view text)
 
 TEST_SUITE_BEGIN("the end of an actor");
 
-TEST_CASE("whatever ends an actor for good, everyone is answered, and later asks are refused at once")
+TEST_CASE("every permanent end of an actor completes all asks, and later asks are refused at once")
 {
     struct way {
         const char* name;
@@ -188,7 +188,7 @@ TEST_CASE("whatever ends an actor for good, everyone is answered, and later asks
     }
 }
 
-TEST_CASE("a spent budget ends it as an escalation does, and the last failure is told")
+TEST_CASE("a spent budget ends an actor like an escalation, with the last failure")
 {
     auto p = policy(&always<directive::restart>);
     p.max_restarts = 1;
@@ -206,7 +206,7 @@ TEST_CASE("a spent budget ends it as an escalation does, and the last failure is
     CHECK(says(t.run, "the fan has stopped"));
 }
 
-TEST_CASE("what a behaviour throws or returns reaches the asker and the decider")
+TEST_CASE("an exception or error of a behaviour reaches the asker and the decider")
 {
     struct failure {
         order what;
@@ -231,7 +231,7 @@ TEST_CASE("failures and the end they lead to are logged, an orderly end is not")
 {
     std::mutex mutex;
     std::string log;
-    // What earlier cases logged goes where it was meant to.
+    // Messages of earlier cases must not reach the new sink.
     REQUIRE(flush_log());
     set_log_sink(log_level::warning, [&](log_level level, std::string_view text) {
         const std::scoped_lock lock(mutex);
@@ -255,7 +255,34 @@ TEST_CASE("failures and the end they lead to are logged, an orderly end is not")
     CHECK(log.find("child 0 has ended for good: the actor threw: the fan has stopped") != std::string::npos);
 }
 
-TEST_CASE("what a factory throws reaches the supervisor")
+TEST_CASE("the log counts restarts, and reports a used-up budget")
+{
+    std::mutex mutex;
+    std::string log;
+    REQUIRE(flush_log());
+    set_log_sink(log_level::warning, [&](log_level, std::string_view text) {
+        const std::scoped_lock lock(mutex);
+        log += std::string(text) + '\n';
+    });
+    {
+        auto below = policy(&always<directive::restart>);
+        below.max_restarts = 1;
+        tree t(below, policy(&always<directive::stop>));
+        outcome_probe first;
+        t.ask(order::raise, first);
+        t.settle();
+        outcome_probe second;
+        t.ask(order::raise, second);
+        t.settle();
+    }
+    CHECK(flush_log(10s));
+    set_log_sink(log_level::warning, {});
+    INFO(log);
+    CHECK(log.find("child 0 failed: the actor threw: the fan has stopped; restart 1 of 1\n") != std::string::npos);
+    CHECK(log.find("the fan has stopped; the restart budget of 1 in 60 s is used up\n") != std::string::npos);
+}
+
+TEST_CASE("an exception of a factory reaches the supervisor")
 {
     asio::io_context ctx;
     const auto factory = []() -> counter { throw std::runtime_error("no fan at all"); };
@@ -268,7 +295,7 @@ TEST_CASE("what a factory throws reaches the supervisor")
     CHECK(says(run, "no fan at all"));
 }
 
-TEST_CASE("a reply dropped while the behaviour goes on is no_reply, before the behaviour ends")
+TEST_CASE("a reply dropped by a running behaviour is no_reply")
 {
     tree t({}, {});
     outcome_probe asked;
@@ -278,7 +305,7 @@ TEST_CASE("a reply dropped while the behaviour goes on is no_reply, before the b
     CHECK(*asked.ec == errc::no_reply);
 }
 
-TEST_CASE("a reply that the behaviour keeps is answered with the failure that ends the behaviour")
+TEST_CASE("a reply kept by the behaviour is answered with the failure that ends the behaviour")
 {
     tree t(policy(&always<directive::restart>), {});
     outcome_probe kept;
@@ -293,7 +320,7 @@ TEST_CASE("a reply that the behaviour keeps is answered with the failure that en
     CHECK_FALSE(*next.ec);
 }
 
-TEST_CASE("what a stopped actor had in hand says that it was stopped")
+TEST_CASE("the current message of a stopped actor is answered with actor_stopped")
 {
     tree t({}, {});
     outcome_probe asked;
@@ -306,7 +333,7 @@ TEST_CASE("what a stopped actor had in hand says that it was stopped")
     CHECK(*asked.ec == errc::actor_stopped);
 }
 
-TEST_CASE("a restart by the supervisor above keeps the mailbox and what is in it")
+TEST_CASE("a restart by the parent supervisor keeps the mailbox and its messages")
 {
     tree t(policy(&always<directive::escalate>), policy(&always<directive::restart>));
     outcome_probe failed;
@@ -320,7 +347,7 @@ TEST_CASE("a restart by the supervisor above keeps the mailbox and what is in it
     CHECK(t.who->ref().is_open());
 }
 
-TEST_CASE("a supervisor that runs again opens the mailboxes of its actors again")
+TEST_CASE("a supervisor that runs again reopens the mailboxes of its actors")
 {
     tree t({}, {});
     t.top->async_stop([](error_code) {});
@@ -350,7 +377,7 @@ TEST_CASE("a mailbox that its owner closed stays closed when its supervisor runs
     CHECK(*asked.ec == errc::closed);
 }
 
-TEST_CASE("an actor whose supervisor never ran is ended with the supervisor")
+TEST_CASE("an actor whose supervisor never ran ends with the supervisor")
 {
     asio::io_context ctx;
     auto who = actor<command>::create(ctx.get_executor(), 2, [] { return counter(); }).value();

@@ -56,7 +56,7 @@ mailbox<question> make(asio::io_context& ctx, std::size_t capacity)
 
 TEST_SUITE_BEGIN("ask");
 
-TEST_CASE("the answer reaches the asker, and not inside the answering call")
+TEST_CASE("the answer reaches the asker, but not inside the answering call")
 {
     asio::io_context ctx;
     auto box = make(ctx, 1);
@@ -83,7 +83,7 @@ TEST_CASE("a reply dropped unanswered is errc::no_reply")
     CHECK(*r.ec == errc::no_reply);
 }
 
-TEST_CASE("who cannot make its message is told so once, and not by an exception")
+TEST_CASE("an exception of the message factory completes the ask once with no_reply")
 {
     asio::io_context ctx;
     auto box = make(ctx, 1);
@@ -138,7 +138,7 @@ TEST_CASE("a deadline in the past fails without making a message")
     CHECK(box.size() == 0);
 }
 
-TEST_CASE("a deadline passes while the actor thinks, and its late reply is dropped")
+TEST_CASE("a deadline passes before the reply, and the late reply is dropped")
 {
     asio::io_context ctx;
     auto box = make(ctx, 1);
@@ -152,7 +152,7 @@ TEST_CASE("a deadline passes while the actor thinks, and its late reply is dropp
     CHECK(r.calls == 1);
 }
 
-TEST_CASE("the deadline covers the wait for room, and the request is taken back")
+TEST_CASE("the deadline covers the wait for room, and the request is withdrawn")
 {
     asio::io_context ctx;
     auto box = make(ctx, 1);
@@ -166,7 +166,7 @@ TEST_CASE("the deadline covers the wait for room, and the request is taken back"
     CHECK(box.try_receive().error() == asio::error::would_block);
 }
 
-TEST_CASE("each cancellation type ends the ask, waiting for room or for the answer")
+TEST_CASE("each cancellation type ends the ask, during the wait for room or for the answer")
 {
     for (auto type :
          {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
@@ -188,7 +188,7 @@ TEST_CASE("each cancellation type ends the ask, waiting for room or for the answ
     }
 }
 
-TEST_CASE("a mailbox closed or destroyed answers everyone")
+TEST_CASE("closing and destroying a mailbox completes all asks")
 {
     asio::io_context ctx;
     reply accepted;
@@ -244,7 +244,7 @@ TEST_CASE("a reply that outlives the context is harmless")
     kept.clear();
 }
 
-TEST_CASE("answers, deadlines and cancellations race, and every asker completes once")
+TEST_CASE("every ask completes once when answers, deadlines and cancellations race")
 {
     asio::io_context ctx;
     auto box = make(ctx, 4);

@@ -45,11 +45,13 @@ TEST_SUITE_BEGIN("mailbox");
 TEST_CASE("a capacity of zero or beyond the limit is an invalid option")
 {
     asio::io_context ctx;
-    CHECK(mailbox<int>::create(ctx.get_executor(), 0).error() == errc::invalid_option);
+    const auto refused = mailbox<int>::create(ctx.get_executor(), 0).error();
+    CHECK(refused == errc::invalid_option);
+    CHECK(refused.message() == "mailbox: capacity is 0; it must be from 1 to 1073741824");
     CHECK(mailbox<int>::create(ctx.get_executor(), mailbox<int>::max_capacity + 1).error() == errc::invalid_option);
 }
 
-TEST_CASE("the capacity is exact also when it is no power of two")
+TEST_CASE("the capacity is exact even if it is no power of two")
 {
     asio::io_context ctx;
     for (std::size_t capacity : {1, 2, 3, 5, 8, 13}) {
@@ -143,7 +145,7 @@ TEST_CASE("waiting senders are served in order and are not overtaken")
     CHECK(two.calls == 1);
 }
 
-TEST_CASE("close delivers what was accepted, then says closed")
+TEST_CASE("close delivers accepted messages, then reports closed")
 {
     asio::io_context ctx;
     auto box = make<int>(ctx, 2);
@@ -419,7 +421,7 @@ TEST_CASE("every kind of token works")
     CHECK(erased);
 }
 
-TEST_CASE("destroying a mailbox completes whoever waits, and destroys what was not received")
+TEST_CASE("destroying a mailbox completes waiting operations, and destroys messages that were not received")
 {
     asio::io_context ctx;
     auto message = std::make_shared<int>(1);
@@ -440,7 +442,7 @@ TEST_CASE("destroying a mailbox completes whoever waits, and destroys what was n
     CHECK(*received.ec == errc::closed);
 }
 
-TEST_CASE("a ref outlives its mailbox and then says closed")
+TEST_CASE("a ref outlives its mailbox and then reports closed")
 {
     asio::io_context ctx;
     std::optional<mailbox_ref<int>> ref;
@@ -455,7 +457,7 @@ TEST_CASE("a ref outlives its mailbox and then says closed")
     CHECK(*sent.ec == errc::closed);
 }
 
-TEST_CASE("a message on its way to a destroyed mailbox's receiver is not delivered twice")
+TEST_CASE("a message in transit to the receiver of a destroyed mailbox is not delivered twice")
 {
     asio::io_context ctx;
     outcome_probe received;
@@ -492,7 +494,7 @@ TEST_CASE("destroying the context releases coroutines that own the mailbox they 
     CHECK(trace.expired());
 }
 
-TEST_CASE("a cancellation after the context is gone is harmless")
+TEST_CASE("a cancellation after the destruction of the context is harmless")
 {
     std::optional<mailbox<int>> box;
     asio::cancellation_signal signal;

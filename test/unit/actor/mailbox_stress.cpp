@@ -22,11 +22,10 @@ using namespace coaccel;
 
 namespace {
 
-// A message that counts where it ends: delivered messages are marked, the rest die.
 struct letter {
     int producer = 0;
     int number = 0;
-    std::shared_ptr<int> weight; // makes a lost or doubled move visible to the sanitizers
+    std::shared_ptr<int> weight; // the sanitizers report a lost or duplicated move
 };
 
 struct tally {
@@ -96,7 +95,7 @@ TEST_CASE("every message arrives once and in the order of its producer")
     }
 }
 
-TEST_CASE("a close in the middle delivers exactly what was accepted")
+TEST_CASE("a close in the middle delivers exactly the accepted messages")
 {
     for (int close_after : {1, 10, 500, 3000})
         for (std::size_t capacity : {1, 5, 128}) {
@@ -105,7 +104,7 @@ TEST_CASE("a close in the middle delivers exactly what was accepted")
         }
 }
 
-TEST_CASE("a close from another thread races with producers on threads of their own")
+TEST_CASE("a close from another thread races with producers on their own threads")
 {
     for (int round = 0; round < 40; ++round) {
         asio::io_context ctx;
@@ -144,7 +143,7 @@ TEST_CASE("a close from another thread races with producers on threads of their 
     }
 }
 
-TEST_CASE("cancelled sends are refused or delivered, never both and never neither")
+TEST_CASE("each cancelled send is either refused or delivered")
 {
     asio::io_context ctx;
     auto box = mailbox<letter>::create(ctx.get_executor(), 2).value();
@@ -155,7 +154,7 @@ TEST_CASE("cancelled sends are refused or delivered, never both and never neithe
     int delivered = 0;
 
     for (int i = 0; i < sends; ++i) {
-        // Slot and handler share a strand, as Asio demands; cancellation and delivery race all the same.
+        // Slot and handler share a strand, as Asio requires; cancellation and delivery still race.
         auto strand = asio::make_strand(ctx);
         auto signal = std::make_shared<asio::cancellation_signal>();
         asio::post(strand, [&, strand, signal, i] {
@@ -228,7 +227,7 @@ TEST_CASE("cancelled receives take no message")
     CHECK(delivered == count);
 }
 
-TEST_CASE("a mailbox destroyed while others send leaves no waiter behind")
+TEST_CASE("destroying a mailbox while threads send leaves no waiting operation")
 {
     for (int round = 0; round < 200; ++round) {
         asio::io_context ctx;

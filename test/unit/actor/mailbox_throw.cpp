@@ -20,7 +20,7 @@ namespace {
 bool making_throws = false;
 bool assigning_throws = false;
 
-// Moves without throwing, which a message must; nothing else is promised.
+// The move constructor does not throw, as required of a message; the other operations may.
 struct fragile {
     fragile()
     {
@@ -81,7 +81,7 @@ struct question {
 
 TEST_SUITE_BEGIN("throwing messages");
 
-TEST_CASE("a message is delivered without being assigned")
+TEST_CASE("delivery does not assign the message")
 {
     asio::io_context ctx;
     auto box = box_with_two(ctx);
@@ -97,7 +97,7 @@ TEST_CASE("a message is delivered without being assigned")
     }
 }
 
-TEST_CASE("a message that cannot be made for the error case fails the call, and neither message nor turn is lost")
+TEST_CASE("a receive that cannot construct a default message throws, and loses neither a message nor the turn")
 {
     asio::io_context ctx;
     auto box = box_with_two(ctx);
@@ -117,7 +117,7 @@ TEST_CASE("a message that cannot be made for the error case fails the call, and 
     CHECK(got.value == 1);
 }
 
-TEST_CASE("a receive that has begun needs no further message of its own")
+TEST_CASE("a pending receive constructs no further message")
 {
     asio::io_context ctx;
     auto box = mailbox<fragile>::create(ctx.get_executor(), 1).value();
@@ -130,7 +130,7 @@ TEST_CASE("a receive that has begun needs no further message of its own")
     CHECK(got.ec == errc::closed);
 }
 
-TEST_CASE("an answer is neither made nor assigned on its way to the asker")
+TEST_CASE("an answer is neither default-constructed nor assigned before it reaches the asker")
 {
     asio::io_context ctx;
     auto box = mailbox<question>::create(ctx.get_executor(), 2).value();

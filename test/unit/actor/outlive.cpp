@@ -9,7 +9,7 @@
 #include <new>
 #include <optional>
 
-// What is left when the execution context is gone. The address sanitizer sees what is touched of that.
+// Objects that outlive their execution context. AddressSanitizer detects accesses to destroyed parts of it.
 
 namespace {
 
@@ -30,7 +30,7 @@ void on_each_kind_of_strand(Make make)
     }
 }
 
-TEST_CASE("a mailbox_ref made on a strand may outlive the execution context, and says that it is closed")
+TEST_CASE("a mailbox_ref made on a strand may outlive the execution context, and reports closed")
 {
     std::optional<mailbox_ref<int>> ref;
     std::optional<mailbox<int>> box;
@@ -75,7 +75,7 @@ TEST_CASE("a supervisor made on a strand may outlive the execution context")
     top.reset();
 }
 
-/// Gives out one block.
+/// An allocator that can allocate one block.
 template <class T>
 struct one_block {
     using value_type = T;
@@ -100,7 +100,7 @@ struct one_block {
     int* left;
 };
 
-TEST_CASE("a mailbox that goes completes those who wait, though their allocators are exhausted")
+TEST_CASE("destroying a mailbox completes waiting operations even if their allocators are exhausted")
 {
     asio::io_context io;
     auto strand = asio::make_strand(io);

@@ -42,7 +42,7 @@ TEST_CASE("the default policy is valid")
     CHECK_FALSE(restart_policy{}.validate());
 }
 
-TEST_CASE("every option has its domain")
+TEST_CASE("each option out of range is refused")
 {
     struct {
         const char* name;
@@ -72,7 +72,7 @@ TEST_CASE("every option has its domain")
 TEST_SUITE_END();
 TEST_SUITE_BEGIN("restart_budget");
 
-TEST_CASE("the decider chooses, and only restarts wait or count")
+TEST_CASE("the decider chooses the directive, and only restarts wait or count")
 {
     restart_policy p = steady();
     p.decider = &by_kind;

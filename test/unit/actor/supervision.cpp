@@ -58,13 +58,13 @@ TEST_CASE("all children start in order")
     CHECK_FALSE(s.finished());
 }
 
-TEST_CASE("without children it is finished at once")
+TEST_CASE("a supervisor without children is finished at once")
 {
     supervision s(policy(strategy::one_for_all), 0);
     CHECK(s.start().finished);
 }
 
-TEST_CASE("one_for_one restarts the failed child alone, after the delay")
+TEST_CASE("one_for_one restarts only the failed child, after the delay")
 {
     supervision s(policy(strategy::one_for_one), 3);
     (void)s.start();
@@ -85,6 +85,27 @@ TEST_CASE("a delay of zero starts at once")
     CHECK(s.child_stopped(0, epoch).start == indices{0});
 }
 
+TEST_CASE("restarts are counted, and a step reports a used-up budget")
+{
+    supervision s(policy(strategy::one_for_one, 0ms), 1);
+    (void)s.start();
+    for (std::size_t n = 1; n <= 3; ++n) {
+        const auto step = s.child_failed(0, failure, epoch, 0);
+        CHECK(step.restarts == n);
+        CHECK_FALSE(step.used_up);
+        CHECK(s.child_stopped(0, epoch).start == indices{0});
+    }
+    const auto last = s.child_failed(0, failure, epoch, 0);
+    CHECK(last.escalate);
+    CHECK(last.used_up);
+    CHECK(last.restarts == 0);
+    supervision other(policy(strategy::one_for_one), 1);
+    (void)other.start();
+    const auto wanted = other.child_failed(0, errc::device_lost, epoch, 0);
+    CHECK(wanted.escalate);
+    CHECK_FALSE(wanted.used_up);
+}
+
 TEST_CASE("one_for_one restarts are independent of each other")
 {
     supervision s(policy(strategy::one_for_one), 2);
@@ -98,7 +119,7 @@ TEST_CASE("one_for_one restarts are independent of each other")
     CHECK(s.timer(epoch + 6s).start == indices{0});
 }
 
-TEST_CASE("one_for_all stops everyone one by one, last first, then starts everyone")
+TEST_CASE("one_for_all stops the children one by one, last first, then starts them all")
 {
     supervision s(policy(strategy::one_for_all), 3);
     (void)s.start();
@@ -109,7 +130,7 @@ TEST_CASE("one_for_all stops everyone one by one, last first, then starts everyo
     CHECK(s.timer(epoch + 100ms).start == indices{0, 1, 2});
 }
 
-TEST_CASE("rest_for_one leaves those declared before alone")
+TEST_CASE("rest_for_one does not restart children declared before the failed one")
 {
     supervision s(policy(strategy::rest_for_one), 4);
     (void)s.start();
@@ -119,7 +140,7 @@ TEST_CASE("rest_for_one leaves those declared before alone")
     CHECK(s.timer(epoch + 100ms).start == indices{2, 3});
 }
 
-TEST_CASE("an earlier failure widens a restart under way")
+TEST_CASE("a failure of an earlier child widens a restart in progress")
 {
     supervision s(policy(strategy::rest_for_one), 3);
     (void)s.start();
@@ -133,7 +154,7 @@ TEST_CASE("an earlier failure widens a restart under way")
     CHECK(s.timer(epoch + 1s).start == indices{0, 1, 2});
 }
 
-TEST_CASE("a child that fails while its stop is due does not draw on the budget")
+TEST_CASE("a child that fails while its stop is due does not use the budget")
 {
     restart_policy p = policy(strategy::one_for_all, 0ms);
     p.max_restarts = 1;
@@ -160,7 +181,7 @@ TEST_CASE("the budget is per child for one_for_one and shared otherwise")
     }
 }
 
-TEST_CASE("resume goes on with the failed child")
+TEST_CASE("resume continues the failed child")
 {
     supervision s(policy(strategy::one_for_all), 2);
     (void)s.start();
@@ -180,7 +201,7 @@ TEST_CASE("stop ends one child for good, and the last one finishes")
     CHECK(s.child_stopped(1, epoch).finished);
 }
 
-TEST_CASE("a child is retired when it has ended and no restart of this supervisor brings it back")
+TEST_CASE("a child is retired when it has ended and this supervisor will not restart it")
 {
     supervision s(policy(strategy::one_for_one, 0ms), 3);
     (void)s.start();
@@ -190,11 +211,11 @@ TEST_CASE("a child is retired when it has ended and no restart of this superviso
     CHECK(s.child_failed(2, failure, epoch, 0).stop == indices{2});
     CHECK(s.child_stopped(2, epoch).retire.empty());
     CHECK(s.stop().stop == indices{2});
-    // What ends with the supervisor is for the one above to decide about.
+    // Children that end with the supervisor are not retired: the parent supervisor decides about them.
     CHECK(s.child_stopped(2, epoch).retire.empty());
 }
 
-TEST_CASE("an escalated child waits for the verdict from above")
+TEST_CASE("an escalated child waits for the parent's decision")
 {
     supervision s(policy(strategy::one_for_one), 2);
     (void)s.start();
@@ -209,7 +230,7 @@ TEST_CASE("an escalated child waits for the verdict from above")
     CHECK(s.child_stopped(0, epoch).finished);
 }
 
-TEST_CASE("stop in the middle of a restart ends what still lives")
+TEST_CASE("stop during a restart stops the remaining children")
 {
     supervision s(policy(strategy::one_for_all), 3);
     (void)s.start();
@@ -231,7 +252,7 @@ TEST_CASE("stop during the back-off finishes at once")
     CHECK_FALSE(s.next_due());
 }
 
-TEST_CASE("children that end by themselves are not restarted by others' failures")
+TEST_CASE("children that ended by themselves are not restarted when others fail")
 {
     supervision s(policy(strategy::one_for_all, 0ms), 3);
     (void)s.start();
@@ -241,7 +262,7 @@ TEST_CASE("children that end by themselves are not restarted by others' failures
     CHECK(s.child_stopped(0, epoch).start == indices{0, 2});
 }
 
-TEST_CASE("whatever happens, no child is started twice or stopped when it does not live, and a stop always finishes")
+TEST_CASE("random events never start a child twice or stop a dead one, and a stop always finishes")
 {
     std::minstd_rand random(1);
     const error_code errors[] = {failure, errc::invalid_argument, errc::closed, errc::device_lost};

@@ -25,8 +25,8 @@ namespace {
 
 using journal = std::vector<std::string>;
 
-// A child the test drives: writes down what it is asked, and ends when asked unless it is stubborn.
-class puppet : public child {
+// A child that the test controls: it records the calls it receives, and ends on stop() unless it is stubborn.
+class puppet : public supervised {
 public:
     puppet(std::string name, journal& log) : name_(std::move(name)), log_(log) {}
 
@@ -121,7 +121,7 @@ TEST_CASE("children start in order and stop in reverse")
     CHECK_FALSE(*t.run.ec);
 }
 
-TEST_CASE("stop waits for children that take their time")
+TEST_CASE("stop waits for slow children")
 {
     two_puppets t;
     auto s = t.make(policy());
@@ -139,7 +139,7 @@ TEST_CASE("stop waits for children that take their time")
     CHECK(t.run.calls == 1);
 }
 
-TEST_CASE("a failure restarts by the strategy")
+TEST_CASE("a failure restarts children by the strategy")
 {
     two_puppets t;
     auto s = t.make(policy(strategy::one_for_all));
@@ -152,7 +152,7 @@ TEST_CASE("a failure restarts by the strategy")
     CHECK(t.run.calls == 0);
 }
 
-TEST_CASE("news from an earlier incarnation is ignored")
+TEST_CASE("events of an earlier incarnation are ignored")
 {
     two_puppets t;
     auto s = t.make(policy());
@@ -168,7 +168,7 @@ TEST_CASE("news from an earlier incarnation is ignored")
     CHECK(t.log.empty());
 }
 
-TEST_CASE("it completes when every child has ended by itself")
+TEST_CASE("the run completes when every child has ended by itself")
 {
     two_puppets t;
     auto s = t.make(policy());
@@ -181,7 +181,7 @@ TEST_CASE("it completes when every child has ended by itself")
     CHECK_FALSE(*t.run.ec);
 }
 
-TEST_CASE("an escalation at the top stops the others and ends it with the error")
+TEST_CASE("an escalation at the top stops the other children and completes the run with the error")
 {
     two_puppets t;
     restart_policy p = policy();
@@ -199,7 +199,7 @@ TEST_CASE("an escalation at the top stops the others and ends it with the error"
     CHECK(*t.run.ec == errc::device_lost);
 }
 
-TEST_CASE("it can run again after it has ended, with a fresh budget")
+TEST_CASE("a supervisor can run again after its end, with a fresh budget")
 {
     two_puppets t;
     auto s = t.make(policy());
@@ -267,7 +267,7 @@ TEST_CASE("cancelling a stop ends only the wait")
     CHECK(t.run.calls == 1);
 }
 
-TEST_CASE("destroying it asks the children to stop, and the run still completes")
+TEST_CASE("destroying a supervisor asks the children to stop, and the run still completes")
 {
     two_puppets t;
     auto s = t.make(policy());
@@ -301,7 +301,7 @@ TEST_CASE("an escalation reaches the parent, which restarts the whole sub-superv
     CHECK_FALSE(*t.run.ec);
 }
 
-TEST_CASE("a parent that resumes resumes the child that failed")
+TEST_CASE("a parent that resumes continues the failed child")
 {
     two_puppets t;
     restart_policy below = policy();
@@ -317,7 +317,7 @@ TEST_CASE("a parent that resumes resumes the child that failed")
     CHECK(t.log == journal{"resume b"});
 }
 
-TEST_CASE("escalations climb through every level to the top")
+TEST_CASE("escalations pass through every level to the top")
 {
     two_puppets t;
     restart_policy p = policy();
@@ -333,7 +333,7 @@ TEST_CASE("escalations climb through every level to the top")
     CHECK(t.log == journal{"start a", "start b", "stop b", "stop a"});
 }
 
-TEST_CASE("destroying the context with everything running releases everything")
+TEST_CASE("destroying the context of a running supervisor tree releases everything")
 {
     auto life = std::make_shared<int>(0);
     std::weak_ptr<int> trace = life;

@@ -19,7 +19,7 @@ struct allocation_count {
     std::size_t total = 0;
 };
 
-/// Counts what goes through it; the count is owned by the test.
+/// Counts the blocks it allocates; the test owns the count.
 template <class T>
 struct counting_allocator {
     using value_type = T;
@@ -63,7 +63,7 @@ inline void run_on_threads(asio::io_context& ctx, int threads)
         t.join();
 }
 
-/// A handler's verdict: nothing until it is called.
+/// The result of a handler: empty until it is called.
 struct outcome_probe {
     std::optional<error_code> ec;
     int calls = 0;

@@ -40,7 +40,7 @@ struct seen {
 
 TEST_SUITE_BEGIN("watch");
 
-TEST_CASE("a subscriber waits for what comes after its subscription")
+TEST_CASE("a subscriber waits for values published after its subscription")
 {
     asio::io_context ctx;
     watch_source<std::string> source(ctx.get_executor(), "one");
@@ -74,7 +74,7 @@ TEST_CASE("a slow subscriber skips to the last value")
     CHECK_FALSE(w.has_changed());
 }
 
-TEST_CASE("close still delivers an unseen last value, then says closed")
+TEST_CASE("close still delivers an unseen last value, then reports closed")
 {
     asio::io_context ctx;
     watch_source<std::string> source(ctx.get_executor(), "one");
@@ -96,7 +96,7 @@ TEST_CASE("close still delivers an unseen last value, then says closed")
     CHECK(second.value == "last");
 }
 
-TEST_CASE("destroying the source completes whoever waits")
+TEST_CASE("destroying the source completes pending waits")
 {
     asio::io_context ctx;
     seen s;
@@ -109,7 +109,7 @@ TEST_CASE("destroying the source completes whoever waits")
     CHECK(*s.ec == errc::closed);
 }
 
-TEST_CASE("a copy has seen what the original has, and then goes its own way")
+TEST_CASE("a copied subscriber starts at the position of the original, then is independent")
 {
     asio::io_context ctx;
     watch_source<std::string> source(ctx.get_executor(), "one");

@@ -1,4 +1,4 @@
-#include "context/buffer_table.hpp"
+#include "context/buffers/buffer_table.hpp"
 
 #include <doctest/doctest.h>
 
@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(fixture, "an inserted buffer is found by its ref")
     CHECK(found.value()->size == 16);
 }
 
-TEST_CASE_FIXTURE(fixture, "a wrong ref is told by its error")
+TEST_CASE_FIXTURE(fixture, "each kind of wrong ref has its error")
 {
     const auto ref = table.insert(memory[0], 16, dtype::f32);
     struct row {
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(fixture, "a wrong ref is told by its error")
     CHECK(error_of(with(ref, &any_ref::type, dtype::i32), dtype::i32) == errc::wrong_dtype);
 }
 
-TEST_CASE_FIXTURE(fixture, "a retired buffer is handed over with its bytes and its log, once")
+TEST_CASE_FIXTURE(fixture, "retiring a buffer returns its bytes and its log, once")
 {
     const auto ref = table.insert(memory[0], 5, dtype::c128);
     table.log(ref.slot).note(coaccel::access::write, {2, 9});
@@ -113,13 +113,13 @@ TEST_CASE_FIXTURE(fixture, "refs that do not name a live buffer retire nothing")
                               with(ref, &any_ref::slot, 5u), with(ref, &any_ref::version, ref.version + 1)})
         CHECK_FALSE(table.retire(wrong));
     CHECK(table.live() == 1);
-    // A view is enough to give the whole back: it names the slot.
+    // A ref to a part is sufficient to retire the whole buffer: it names the slot.
     const auto retired = table.retire(with(ref, &any_ref::size, 1u));
     REQUIRE(retired);
     CHECK(retired->bytes == 16);
 }
 
-TEST_CASE_FIXTURE(fixture, "a slot is used again with another version and an empty log")
+TEST_CASE_FIXTURE(fixture, "a slot is reused with another version and an empty log")
 {
     const auto old = table.insert(memory[0], 4, dtype::f32);
     table.log(old.slot).note(coaccel::access::write, {1, 1});
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(fixture, "a slot is used again with another version and an emp
     CHECK(f.empty());
 }
 
-TEST_CASE_FIXTURE(fixture, "many buffers come and go without one ref standing for two")
+TEST_CASE_FIXTURE(fixture, "no ref ever names two buffers, however many are inserted and retired")
 {
     std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
     std::vector<any_ref> live;

@@ -1,8 +1,8 @@
-#include "core/machine_limits.hpp"
 #include "host/factory.hpp"
+#include "posix/machine_limits.hpp"
 #include "support/context_cases.hpp"
 
-// The conformance suite on the CPU, and what only its backend can show.
+// The conformance suite on the CPU, and cases that only the host backend can show.
 namespace {
 
 using namespace std::chrono_literals;
@@ -46,7 +46,7 @@ std::vector<test::context_setting> test::contexts_under_test()
 {
     std::vector<context_setting> all;
     for (const auto& [name, options] : context_variants()) {
-        for (const auto mode : {host_mode::pool, host_mode::in_turn}) {
+        for (const auto mode : {host_mode::pool, host_mode::inline_}) {
             const bool pool = mode == host_mode::pool;
             all.push_back({name + (pool ? ", pool" : ", in turn"), pool, [=, options = options] {
                                auto made = std::make_unique<host_world>();
@@ -90,7 +90,7 @@ TEST_CASE("a fault waits for ops that still use the caller's memory")
         true);
 }
 
-TEST_CASE("an op that hangs condemns its context when the timeout is set")
+TEST_CASE("an op that hangs condemns its context when hang_timeout is set")
 {
     for_each_context(
         [](context_world& w) {
@@ -106,7 +106,7 @@ TEST_CASE("an op that hangs condemns its context when the timeout is set")
         true);
 }
 
-TEST_CASE("an op that hangs is found out, though behind it on its lane is one that waits for who waits for it")
+TEST_CASE("a hung op is detected even if a later op on its lane depends on it through another lane")
 {
     for_each_context(
         [](context_world& w) {
@@ -132,8 +132,8 @@ TEST_CASE("an op that hangs is found out, though behind it on its lane is one th
         true);
 }
 
-// In a time of the test's own.
-TEST_CASE("waiting for its turn is not hanging")
+// Uses simulated time points, not the clock.
+TEST_CASE("waiting behind another op does not count as a hang")
 {
     for_each_context(
         [](context_world& w) {
@@ -161,7 +161,7 @@ TEST_CASE("waiting for its turn is not hanging")
                 (void)d.context->turn(start + at);
             CHECK(d.losses == 0);
             CHECK(d.context->accepting());
-            // Now it is.
+            // Now it hangs.
             for (auto at = 30ms; at <= 60ms; at += 5ms)
                 (void)d.context->turn(start + at);
             CHECK_FALSE(d.context->accepting());
@@ -174,7 +174,7 @@ TEST_CASE("waiting for its turn is not hanging")
         true);
 }
 
-TEST_CASE("a turn with time looks on until something has ended, and is not asked to come round for nothing")
+TEST_CASE("a turn with a time budget polls until an op has ended, and requests no needless turn")
 {
     for_each_context(
         [](context_world& w) {
@@ -191,7 +191,7 @@ TEST_CASE("a turn with time looks on until something has ended, and is not asked
             d.submit(b);
             first.wait_for(1);
             second.wait_for(1);
-            // Two lanes use it, so that it is given back only when both are through.
+            // Two lanes use it, so it is freed only when both have completed.
             d.context->release(x.raw());
             const auto used = d.context->memory().used;
             auto began = clock::now();
@@ -215,7 +215,7 @@ TEST_CASE("a turn with time looks on until something has ended, and is not asked
         true);
 }
 
-TEST_CASE("a turn does not look on when something has ended already")
+TEST_CASE("a turn does not poll when an op has already ended")
 {
     for_each_context(
         [](context_world& w) {
@@ -226,7 +226,7 @@ TEST_CASE("a turn does not look on when something has ended already")
             quick.options.lane = behind.op.options.lane = 0;
             d.submit(quick);
             d.submit(behind.op);
-            // By then the one before it on the lane has ended.
+            // By then the previous op on the lane has completed.
             behind.gate.wait_for(1);
             const auto began = clock::now();
             (void)d.context->turn(began, 60s);
@@ -239,12 +239,12 @@ TEST_CASE("a turn does not look on when something has ended already")
         true);
 }
 
-// In a time of the test's own.
-TEST_CASE("who was kept from looking learns nothing of when an op ended")
+// Uses simulated time points, not the clock.
+TEST_CASE("a delayed turn does not change the estimate of an op's duration")
 {
     for_each_context(
         [](context_world& w) {
-            // On a single CPU it does not look.
+            // On a single CPU it does not poll.
             if (w.context.completion != completion::adaptive || detail::usable_cpus() == 1)
                 return;
             context_driver d(w);
@@ -267,7 +267,7 @@ TEST_CASE("who was kept from looking learns nothing of when an op ended")
             gated next(w, x);
             d.context->submit(next.op, start);
             (void)d.context->turn(start);
-            // The budget is over; as far as one knows, it will end any moment.
+            // The spin budget is used up, but the op is expected to complete soon.
             CHECK(d.context->turn(start + 25us).when == next_turn::kind::again);
             next.gate.open();
             d.run_until([&] { return d.has_ended(next.op); });
@@ -275,7 +275,7 @@ TEST_CASE("who was kept from looking learns nothing of when an op ended")
         true);
 }
 
-TEST_CASE("a turn does not look on when there is more to do")
+TEST_CASE("a turn does not poll when there is more to do")
 {
     for_each_context(
         [](context_world& w) {
@@ -294,7 +294,7 @@ TEST_CASE("a turn does not look on when there is more to do")
         true);
 }
 
-TEST_CASE("ops on the two halves of a buffer run at the same time, those on one half do not")
+TEST_CASE("ops on the two halves of a buffer run at the same time, and ops on one half do not")
 {
     for_each_context(
         [](context_world& w) {
@@ -307,7 +307,7 @@ TEST_CASE("ops on the two halves of a buffer run at the same time, those on one 
             upper.options.lane = 1;
             d.submit(lower);
             d.submit(upper);
-            // Both are inside, though neither has ended.
+            // Both ops are running; neither has completed.
             gate.wait_for(2);
             lane_gate third;
             hold<inout<float>> across(hold_lane{&w, third}, std::tuple(inout<float>(x.subspan(3, 2))));
@@ -328,12 +328,12 @@ TEST_CASE("ops on the two halves of a buffer run at the same time, those on one 
         true);
 }
 
-TEST_CASE("memory that is kept for other sizes is no reason to be out of memory")
+TEST_CASE("memory cached for other sizes does not cause out of memory")
 {
     for_each_context([](context_world& w) {
         as_host(w).host.memory_limit = 4096;
         context_driver d(w);
-        // Freed, these stay cached in a size the next allocation cannot use.
+        // After the release these blocks stay cached in a size that the next allocation cannot use.
         for (int i = 0; i < 3; ++i)
             d.context->release(d.allocate(256));
         d.context->turn(clock::now());

@@ -1,4 +1,4 @@
-#include "context/hazards.hpp"
+#include "context/lanes/hazards.hpp"
 
 #include "support/dense.hpp"
 
@@ -30,7 +30,7 @@ std::map<lane_id, std::uint64_t> as_map(const frontier& f)
     return all;
 }
 
-/// Remembers every access, and forgets none.
+/// Reference model that keeps every access.
 struct full_history {
     struct entry {
         usage mode;
@@ -112,7 +112,7 @@ TEST_CASE("readers wait for the last writer, writers for it and for the readers 
     CHECK(waits(usage::write) == expected{{2, 10}});
 }
 
-TEST_CASE("collecting adds to what is there")
+TEST_CASE("collecting keeps the points that are already in the frontier")
 {
     access_log log;
     log.note(usage::write, {0, 3});
@@ -123,9 +123,9 @@ TEST_CASE("collecting adds to what is there")
     CHECK(as_map(f) == std::map<lane_id, std::uint64_t>{{0, 7}, {1, 1}});
 }
 
-TEST_CASE("the log agrees with a full history, for every short one")
+TEST_CASE("the log agrees with a full history, for every short history")
 {
-    // Every history of five accesses by three kinds on two lanes.
+    // Every history of five accesses with three access modes on two lanes.
     constexpr int choices = 3 * 2;
     for (int code = 0; code < choices * choices * choices * choices * choices; ++code) {
         access_log log;
@@ -195,7 +195,7 @@ TEST_CASE("a lane waits for a point of another lane once, and never for its own 
     CHECK(clock.must_wait(a, {b, 11}));
 }
 
-TEST_CASE("a lane added later knows nothing and is known by none")
+TEST_CASE("a lane added later must wait for other lanes, and they must wait for it")
 {
     lane_clock clock;
     const auto a = clock.add_lane();
@@ -210,7 +210,7 @@ TEST_CASE("a lane added later knows nothing and is known by none")
 
 namespace {
 
-/// What a stream executes: work, or a wait for another stream.
+/// One command of a stream: work, or a wait for another stream.
 struct step {
     bool is_wait;
     point other;
@@ -231,15 +231,15 @@ bool conflict(const access_of& a, const access_of& b)
 
 } // namespace
 
-// The machine is driven as the engine drives it; then the lanes are run in many random interleavings that respect the
-// waits it asked for. In each, every two conflicting ops must run in the order in which they were issued.
+// access_log and lane_clock are driven as the engine drives them. Then the lanes run in many random interleavings that
+// respect the requested waits. In each, every two conflicting ops must run in the order in which they were issued.
 TEST_CASE("on random histories, conflicting ops run in the order they were issued")
 {
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
     test::engine random(seed);
     auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-    // Of a buffer of sixteen elements: parts, perhaps reaching from end to end, or the whole as such.
+    // Ranges of a buffer of sixteen elements: parts, which may cover all elements, or all_elements.
     auto pick_range = [&]() -> element_range {
         if (pick(4) == 0)
             return all_elements;
@@ -264,7 +264,7 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
         for (std::size_t i = 0; i < lane_count; ++i)
             clock.add_lane();
 
-        // Runs one thing on a lane that can go on. False when none can.
+        // Runs one step on a lane that is not blocked. False if all are blocked or empty.
         auto advance_some_lane = [&] {
             std::vector<std::size_t> able;
             for (std::size_t l = 0; l < lane_count; ++l) {
@@ -303,7 +303,7 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
                 logs[u.buffer].note(u.mode, u.where, {lane, tickets[lane]}, clock);
             ops.push_back(uses);
 
-            // The device runs on meanwhile, and the engine looks now and then.
+            // Meanwhile the device makes progress, and the engine polls now and then.
             for (std::size_t i = pick(4); i > 0; --i)
                 advance_some_lane();
             if (pick(3) == 0) {
@@ -311,7 +311,7 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
                 if (ended[l] > 0)
                     clock.pass({l, ended[l]});
             }
-            // A buffer with no use left is one that no op still on its way names.
+            // If a buffer has no uses left, all ops that name it have run.
             const auto b = pick(buffer_count);
             frontier uses_left;
             logs[b].collect_uses(clock, uses_left);
@@ -320,7 +320,6 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
                     if (std::ranges::find(ops[static_cast<std::size_t>(o)], b, &access_of::buffer) !=
                         ops[static_cast<std::size_t>(o)].end())
                         CHECK(std::ranges::find(order, o) != order.end());
-            // With one use left, giving the memory back behind it is behind all of them.
         }
         while (advance_some_lane()) {
         }
@@ -340,7 +339,7 @@ TEST_CASE("on random histories, conflicting ops run in the order they were issue
     }
 }
 
-TEST_CASE("a few uses of parts wait for exactly those they conflict with")
+TEST_CASE("a few uses of parts wait for exactly the uses they conflict with")
 {
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
@@ -391,11 +390,11 @@ TEST_CASE("parts that do not overlap do not wait for each other, up to eight of 
     CHECK(waits(usage::read, part(3)) == std::map<lane_id, std::uint64_t>{{3, 1}});
     CHECK(waits(usage::read, {35, 45}) == std::map<lane_id, std::uint64_t>{{3, 1}, {4, 1}});
     CHECK(waits(usage::read, all_elements).size() == 8);
-    // The ninth that is in flight on a lane of its own is one too many to be told apart.
+    // The ninth use in flight on a separate lane no longer fits as an individual part.
     log.note(usage::write, part(8), {8, 1}, clock);
     CHECK(waits(usage::read, part(3)).size() == 8);
     CHECK(waits(usage::read, part(8)).size() == 9);
-    // A use of the whole begins anew.
+    // A write of the whole buffer replaces all earlier uses.
     log.note(usage::write, all_elements, {9, 1}, clock);
     CHECK(waits(usage::read, part(3)) == std::map<lane_id, std::uint64_t>{{9, 1}});
 }
@@ -418,7 +417,7 @@ TEST_CASE("parts that have passed or are on one lane make room for others")
         log.note(usage::write, part(i), {0, i + 1}, clock);
         CHECK(waits(usage::write, part(i + 1)).empty());
     }
-    // Nothing passes any more: eight in a row are one, from the first to the last.
+    // No further point passes: eight uses on one lane are merged into one, from the first to the last element.
     log = {};
     for (std::uint64_t i = 200; i < 208; ++i)
         log.note(usage::write, part(i), {1, i}, clock);

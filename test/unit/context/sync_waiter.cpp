@@ -1,4 +1,4 @@
-#include "context/sync_waiter.hpp"
+#include "context/completion/sync_waiter.hpp"
 
 #include "support/gate.hpp"
 #include "support/told.hpp"
@@ -12,7 +12,7 @@ using coaccel::detail::sync_waiter;
 
 TEST_SUITE_BEGIN("sync_waiter");
 
-TEST_CASE("one that is never used starts no thread and stops twice")
+TEST_CASE("an unused waiter starts no thread and can be stopped twice")
 {
     sync_waiter w;
     CHECK_FALSE(w.busy());
@@ -20,7 +20,7 @@ TEST_CASE("one that is never used starts no thread and stops twice")
     CHECK(w.stop());
 }
 
-TEST_CASE("it blocks on a thread of its own and notifies when that has ended")
+TEST_CASE("the waiter blocks on its own thread and notifies when the blocking call has ended")
 {
     test::told told;
     test::gate gate;
@@ -42,7 +42,7 @@ TEST_CASE("it blocks on a thread of its own and notifies when that has ended")
     CHECK(where != std::this_thread::get_id());
 }
 
-TEST_CASE("it serves one wait after another, each notified once")
+TEST_CASE("the waiter serves one wait after another, and notifies once for each")
 {
     test::told told;
     int blocked = 0;
@@ -57,7 +57,7 @@ TEST_CASE("it serves one wait after another, each notified once")
     CHECK(told.count() == 500);
 }
 
-TEST_CASE("stop waits for what it blocks on")
+TEST_CASE("stop waits for the blocking call")
 {
     test::told told;
     test::gate gate;
@@ -77,7 +77,7 @@ TEST_CASE("stop waits for what it blocks on")
     opener.join();
 }
 
-TEST_CASE("a thread that does not come back is left alone, and tells nobody")
+TEST_CASE("a thread that does not return is abandoned, and sends no notification")
 {
     test::told told;
     test::gate gate;
@@ -99,7 +99,7 @@ TEST_CASE("a thread that does not come back is left alone, and tells nobody")
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("a thread that comes back in time has ended after stop")
+TEST_CASE("a thread that returns in time has ended after stop")
 {
     test::told told;
     sync_waiter w;

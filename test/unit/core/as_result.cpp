@@ -50,14 +50,14 @@ struct tagged_allocator {
     bool operator==(const tagged_allocator&) const = default;
 };
 
-/// What an initiating function sees of the handler it is given.
+/// The associated objects that an initiating function finds on its handler.
 struct associations {
     std::optional<asio::any_io_executor> executor;
     int allocator_tag = 0;
     bool has_slot = false;
 };
 
-/// Completes, from the io_context, with the arguments it was given.
+/// Completes from the io_context, with the arguments it was given.
 struct completion {
     using executor_type = executor;
 
@@ -129,7 +129,7 @@ asio::awaitable<result<int>> unboxed(executor ex, std::unique_ptr<int> box)
     co_return *reply;
 }
 
-// A promise's handler may run on the system executor, so the end of io_context::run() is not yet its completion.
+// A promise's handler may run on the system executor, so it may complete after io_context::run() has returned.
 template <class T>
 T get(std::future<T>& future)
 {
@@ -174,7 +174,7 @@ TEST_CASE_TEMPLATE("awaiting yields a result and does not throw", Token, default
     CHECK(run(io, awaited<two, result<pair>>(ex, token, full, text, 2)).error() == errc::queue_full);
 }
 
-TEST_CASE("BOOST_OUTCOME_CO_TRY takes what is awaited")
+TEST_CASE("BOOST_OUTCOME_CO_TRY takes an awaited result")
 {
     asio::io_context io;
     CHECK(run(io, length_of(io.get_executor(), ok, "abc")).value() == 3);
@@ -227,7 +227,7 @@ TEST_CASE("handlers and values need only be movable")
     CHECK(run(io, unboxed(io.get_executor(), std::make_unique<int>(4))).value() == 4);
 }
 
-TEST_CASE("the signature names the result's type, whatever the operation completes with")
+TEST_CASE("the signature has the result's type, whatever the signature of the operation")
 {
     asio::io_context io;
     int calls = 0;

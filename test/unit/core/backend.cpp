@@ -10,7 +10,7 @@ namespace {
 
 using namespace coaccel;
 
-/// The least that is a backend.
+/// A minimal backend.
 struct least {
     static constexpr std::string_view name = "least";
     static constexpr bool replaceable = true;
@@ -50,7 +50,7 @@ static_assert(detail::backend_has_identity<host::backend> && detail::backend_has
               detail::backend_has_events<host::backend> && detail::backend_has_memory<host::backend> &&
               detail::backend_has_ops<host::backend> && detail::backend_has_faults<host::backend>);
 
-// Each breaks one rule of the concept, and no other.
+// Each violates exactly one requirement of the concept.
 struct creates_another : least {};
 static_assert(!detail::backend_has_identity<creates_another> && detail::backend_has_streams<creates_another> &&
               detail::backend_has_faults<creates_another> && !backend<creates_another>);
@@ -109,13 +109,13 @@ static_assert(!backend<int> && !backend<void>);
 
 TEST_SUITE_BEGIN("backend");
 
-TEST_CASE("the host backend is one, and says when making it blocks")
+TEST_CASE("the host backend has its name, and reports whether its creation blocks")
 {
     CHECK(host::backend::name == "host");
     host_options options;
     options.mode = host_mode::pool;
     CHECK(host::backend::creation_blocks(options));
-    options.mode = host_mode::in_turn;
+    options.mode = host_mode::inline_;
     CHECK_FALSE(host::backend::creation_blocks(options));
 }
 

@@ -18,7 +18,7 @@ static_assert(bfloat16(1.00390625f).bits() == 0x3f80);
 static_assert(bfloat16(1.01171875f).bits() == 0x3f82);
 static_assert(float(bfloat16::from_bits(0x0001)) == 0x1p-133f);
 
-// One more than a tie, in the bits that a double drops.
+// One more than a tie, in bits that a double cannot hold.
 static_assert(bfloat16((std::int64_t{1} << 62) + (std::int64_t{1} << 54)).bits() == 0x5e80);
 static_assert(bfloat16((std::int64_t{1} << 62) + (std::int64_t{1} << 54) + 1).bits() == 0x5e81);
 static_assert(bfloat16(-(std::int64_t{1} << 62) - (std::int64_t{1} << 54) - 1).bits() == 0xde81);

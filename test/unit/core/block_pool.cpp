@@ -1,6 +1,6 @@
 #include "support/sanitized.hpp"
 
-#include <coaccel/detail/block_pool.hpp>
+#include <coaccel/core/detail/block_pool.hpp>
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ using coaccel::detail::allocate_block;
 using coaccel::detail::block_allocator;
 using coaccel::detail::release_block;
 
-/// A sanitizer sees a block that is used after its release only where blocks are not used again.
+/// With sanitizers, blocks are not recycled, so that a use after release is detected.
 constexpr bool recycles = !test::sanitized;
 
 struct block {
@@ -49,7 +49,7 @@ constexpr std::size_t sizes[] = {1, 8, 127, 128, 129, 256, 257, 512, 1000, 1023,
 
 TEST_SUITE_BEGIN("block_pool");
 
-TEST_CASE("blocks are aligned, large enough and apart")
+TEST_CASE("blocks are aligned, large enough and disjoint")
 {
     std::vector<block> blocks;
     int fill = 0;
@@ -65,7 +65,7 @@ TEST_CASE("blocks are aligned, large enough and apart")
     }
 }
 
-TEST_CASE("a released block is the next of its size class, and of no other")
+TEST_CASE("a released block is the next block of its own size class only")
 {
     if (!recycles)
         return;
@@ -84,7 +84,7 @@ TEST_CASE("a released block is the next of its size class, and of no other")
     }
 }
 
-TEST_CASE("many more blocks than a thread keeps come and go")
+TEST_CASE("many more blocks than a thread caches are allocated and released")
 {
     for (int round = 0; round < 3; ++round) {
         std::vector<void*> blocks;
@@ -137,7 +137,7 @@ TEST_CASE("blocks made on one thread may be released on another")
     }
 }
 
-TEST_CASE("what a thread had kept is there for others when it ends")
+TEST_CASE("blocks cached by a thread are available to other threads after its end")
 {
     if (!recycles)
         return;
@@ -164,7 +164,7 @@ TEST_CASE("what a thread had kept is there for others when it ends")
     CHECK(reused == 40);
 }
 
-TEST_CASE("the allocator serves containers")
+TEST_CASE("the allocator works with containers")
 {
     std::list<int, block_allocator<int>> numbers;
     for (int i = 0; i < 1000; ++i)

@@ -54,7 +54,7 @@ static_assert(!detail::is_operand<float> && !detail::is_operand<ref<float>>);
 
 TEST_SUITE_BEGIN("buffer");
 
-TEST_CASE("an empty one owns nothing")
+TEST_CASE("an empty buffer owns nothing")
 {
     buffer<float> b;
     CHECK_FALSE(b);
@@ -66,7 +66,7 @@ TEST_CASE("an empty one owns nothing")
     CHECK_FALSE(b);
 }
 
-TEST_CASE_FIXTURE(fixture, "its memory goes back once, when it goes")
+TEST_CASE_FIXTURE(fixture, "a buffer releases its memory once, at its destruction")
 {
     {
         const auto b = make();
@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(fixture, "its memory goes back once, when it goes")
     CHECK(owner.use_count() == 1);
 }
 
-TEST_CASE_FIXTURE(fixture, "reset gives the memory back at once and leaves it empty")
+TEST_CASE_FIXTURE(fixture, "reset releases the memory at once and leaves the buffer empty")
 {
     auto b = make();
     b.reset();
@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(fixture, "reset gives the memory back at once and leaves it em
     CHECK(owner.use_count() == 1);
 }
 
-TEST_CASE_FIXTURE(fixture, "moving hands the memory over")
+TEST_CASE_FIXTURE(fixture, "moving transfers the memory")
 {
     auto a = make();
     auto b = std::move(a);
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(fixture, "moving hands the memory over")
     CHECK(owner->released.empty());
 }
 
-TEST_CASE_FIXTURE(fixture, "assigning over one gives back what it had")
+TEST_CASE_FIXTURE(fixture, "assignment releases the previous memory")
 {
     auto a = make();
     any_ref second = raw;
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(fixture, "assigning over one gives back what it had")
     CHECK(owner->released.size() == 2);
 }
 
-TEST_CASE_FIXTURE(fixture, "it may outlive everything but its owner, which it keeps")
+TEST_CASE_FIXTURE(fixture, "a buffer keeps its owner alive")
 {
     std::weak_ptr<fake_owner> weak = owner;
     auto b = make();
@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(fixture, "it may outlive everything but its owner, which it ke
     CHECK(weak.expired());
 }
 
-TEST_CASE_FIXTURE(fixture, "refs and operands are made from it without taking part in its life")
+TEST_CASE_FIXTURE(fixture, "refs and operands made from a buffer do not extend its lifetime")
 {
     const auto b = make();
     const ref<double> r = b;

@@ -6,7 +6,7 @@
 
 TEST_SUITE_BEGIN("config");
 
-TEST_CASE("the version's text agrees with its numbers")
+TEST_CASE("the version string agrees with the version numbers")
 {
     const auto text = std::to_string(COACCEL_VERSION_MAJOR) + '.' + std::to_string(COACCEL_VERSION_MINOR) + '.' +
                       std::to_string(COACCEL_VERSION_PATCH);

@@ -17,7 +17,7 @@ struct row {
 
 TEST_SUITE_BEGIN("context_options");
 
-TEST_CASE("what is out of range is refused")
+TEST_CASE("options out of range are refused")
 {
     const row rows[] = {
         {"defaults", {}, true},

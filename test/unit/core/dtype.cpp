@@ -60,11 +60,11 @@ static_assert(std::size(rows) == element_types::size);
 
 TEST_SUITE_BEGIN("dtype");
 
-TEST_CASE("each has its name, size and kind")
+TEST_CASE("each dtype has its name, size and kind")
 {
     for (const row& r : rows) {
         CAPTURE(r.name);
-        CHECK(name(r.type) == r.name);
+        CHECK(to_string(r.type) == r.name);
         CHECK(size_of(r.type) == r.size);
         CHECK(is_floating(r.type) == r.floating);
         CHECK(is_integral(r.type) == r.integral);
@@ -73,7 +73,7 @@ TEST_CASE("each has its name, size and kind")
     }
 }
 
-TEST_CASE("names that are not exact are refused")
+TEST_CASE("inexact names are refused")
 {
     for (const char* text : {"", "f", "F32", "f32 ", " f32", "f3", "f321", "float", "unknown", "f8"}) {
         CAPTURE(text);
@@ -89,11 +89,11 @@ TEST_CASE("values from outside the enumeration have no size, kind or name")
     for (unsigned value = 0; value < 256; ++value) {
         const auto d = static_cast<dtype>(value);
         if (value >= 1 && value <= element_types::size) {
-            CHECK(names.insert(name(d)).second);
+            CHECK(names.insert(to_string(d)).second);
             continue;
         }
         CHECK(size_of(d) == 0);
-        CHECK(name(d) == "unknown");
+        CHECK(to_string(d) == "unknown");
         CHECK_FALSE((is_floating(d) || is_integral(d) || is_complex(d)));
     }
     CHECK(names.size() == element_types::size);

@@ -73,7 +73,7 @@ static_assert(std::size(rows) == last, "the table has one row for each errc, in 
 
 TEST_SUITE_BEGIN("error");
 
-TEST_CASE("each errc belongs to exactly one fault")
+TEST_CASE("each errc maps to exactly one fault")
 {
     int value = 0;
     for (const row& r : rows) {
@@ -92,7 +92,7 @@ TEST_CASE("each errc belongs to exactly one fault")
     }
 }
 
-TEST_CASE("messages say something, each something else")
+TEST_CASE("messages are not empty, and each is unique")
 {
     std::set<std::string> seen;
     for (const row& r : rows) {
@@ -111,7 +111,7 @@ TEST_CASE("messages say something, each something else")
     CHECK(seen.insert(fault_category().message(99)).second);
 }
 
-TEST_CASE("the categories have names of their own and one instance")
+TEST_CASE("each category has a unique name and one instance")
 {
     CHECK(std::string(coaccel_category().name()) == "coaccel");
     CHECK(std::string(fault_category().name()) == "coaccel.fault");
@@ -119,7 +119,7 @@ TEST_CASE("the categories have names of their own and one instance")
     CHECK(coaccel_category() != fault_category());
 }
 
-TEST_CASE("success and values outside the enumeration belong to no fault")
+TEST_CASE("success and values outside the enumeration map to no fault")
 {
     for (const error_code& ec : {error_code(), error_code(0, coaccel_category()), error_code(-1, coaccel_category()),
                                  error_code(last + 1, coaccel_category())}) {
@@ -129,7 +129,7 @@ TEST_CASE("success and values outside the enumeration belong to no fault")
     }
 }
 
-TEST_CASE("errors of others are not taken for ours")
+TEST_CASE("errors of other categories match no errc and no fault")
 {
     for (const error_code& ec : {error_code(asio::error::operation_aborted), error_code(asio::error::eof),
                                  error_code(1, boost::system::generic_category())}) {
@@ -141,9 +141,9 @@ TEST_CASE("errors of others are not taken for ours")
     }
 }
 
-TEST_CASE("a noted error says what was noted and is otherwise like its errc")
+TEST_CASE("an error with a message has that message and compares equal to its errc")
 {
-    const error_code ec = note_error(errc::library_missing, "libthing.so: no such file");
+    const error_code ec = make_error_with_message(errc::library_missing, "libthing.so: no such file");
     CHECK(ec.message() == "libthing.so: no such file");
     CHECK(ec.category().name() == std::string("coaccel"));
     CHECK(ec == errc::library_missing);
@@ -152,46 +152,46 @@ TEST_CASE("a noted error says what was noted and is otherwise like its errc")
     CHECK(ec != make_error_code(errc::library_missing));
     CHECK(errc_of(ec) == errc::library_missing);
     CHECK(ec == fault::library);
-    CHECK(note_error(errc::library_missing, "libthing.so: no such file") == ec);
-    CHECK(note_error(errc::library_missing, "another") != ec);
-    CHECK(note_error(errc::no_device, "libthing.so: no such file") != ec);
+    CHECK(make_error_with_message(errc::library_missing, "libthing.so: no such file") == ec);
+    CHECK(make_error_with_message(errc::library_missing, "another") != ec);
+    CHECK(make_error_with_message(errc::no_device, "libthing.so: no such file") != ec);
 }
 
-TEST_CASE("the errc of a code of another category is none")
+TEST_CASE("an error code of another category has no errc")
 {
     CHECK(errc_of(boost::asio::error::eof) == errc{});
     CHECK(errc_of(error_code()) == errc{});
     CHECK(errc_of(errc::overlap) == errc::overlap);
 }
 
-TEST_CASE("an error that was noted long ago keeps its errc and loses its message")
+TEST_CASE("an old error with a message keeps its errc and loses its message")
 {
-    const error_code old = note_error(errc::compile_failed, "the oldest");
+    const error_code old = make_error_with_message(errc::compile_failed, "the oldest");
     for (int i = 0; i < 300; ++i)
-        (void)note_error(errc::compile_failed, "log " + std::to_string(i));
+        (void)make_error_with_message(errc::compile_failed, "log " + std::to_string(i));
     CHECK(old == errc::compile_failed);
     CHECK(old.message() == make_error_code(errc::compile_failed).message());
     CHECK(is_caller_error(old));
 }
 
-TEST_CASE("hundreds of refused requests do not push out a compiler's log or why a worker ended")
+TEST_CASE("hundreds of refused requests do not evict a compiler log or the reason of a worker's end")
 {
-    const error_code log = note_error(errc::compile_failed, "the log");
-    const error_code killed = note_error(errc::worker_killed, "worker 1 was ended by signal 9");
+    const error_code log = make_error_with_message(errc::compile_failed, "the log");
+    const error_code killed = make_error_with_message(errc::worker_killed, "worker 1 was ended by signal 9");
     for (const errc what : {errc::invalid_argument, errc::stale_ref, errc::out_of_memory})
         for (int i = 0; i < 300; ++i)
-            (void)note_error(what, "refused " + std::to_string(i));
+            (void)make_error_with_message(what, "refused " + std::to_string(i));
     CHECK(log.message() == "the log");
     CHECK(killed.message() == "worker 1 was ended by signal 9");
 }
 
-TEST_CASE("an error that is noted again keeps its message as long as a new one")
+TEST_CASE("a message that is stored again lives as long as a new one")
 {
-    (void)note_error(errc::compile_failed, "again");
+    (void)make_error_with_message(errc::compile_failed, "again");
     for (int round = 0; round < 5; ++round) {
-        const error_code ec = note_error(errc::compile_failed, "again");
+        const error_code ec = make_error_with_message(errc::compile_failed, "again");
         for (int i = 0; i < 127; ++i)
-            (void)note_error(errc::compile_failed, "other " + std::to_string(127 * round + i));
+            (void)make_error_with_message(errc::compile_failed, "other " + std::to_string(127 * round + i));
         CHECK(ec.message() == "again");
     }
 }

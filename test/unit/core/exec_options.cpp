@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("exec_options");
 
-TEST_CASE("the defaults set no limit and no wish")
+TEST_CASE("the defaults set no limit and no preference")
 {
     constexpr exec_options o;
     static_assert(o.deadline == exec_options::no_deadline);
@@ -39,7 +39,7 @@ TEST_CASE("within counts from now")
     CHECK(fraction <= exec_options::clock::now() + 1500ms);
 }
 
-TEST_CASE("within a time beyond the clock's reach sets no deadline")
+TEST_CASE("within a duration beyond the clock's range sets no deadline")
 {
     CHECK(within(exec_options::clock::duration::max()).deadline == exec_options::no_deadline);
     CHECK(within(std::chrono::hours(std::chrono::hours::max().count() / 4)).deadline == exec_options::no_deadline);

@@ -24,14 +24,14 @@ using namespace std::chrono_literals;
 
 constexpr auto long_enough = 20s;
 
-/// Restores what there is without a call.
+/// Restores the default sink and level.
 struct default_log {
     default_log() = default;
     default_log(const default_log&) = delete;
     default_log& operator=(const default_log&) = delete;
     ~default_log()
     {
-        // What still waits is for nobody.
+        // Messages that still wait are discarded.
         set_log_sink(log_level::off, {});
         CHECK(flush_log(long_enough));
         set_log_sink(log_level::warning, {});
@@ -56,7 +56,7 @@ struct collected {
     }
 };
 
-/// A sink that does not return until it is told to.
+/// A sink that blocks until it is released.
 class stuck_sink {
 public:
     void operator()(log_level, std::string_view)
@@ -91,7 +91,7 @@ private:
 
 TEST_SUITE_BEGIN("log");
 
-TEST_CASE("without a sink, warnings and errors go to the standard error")
+TEST_CASE("without a sink, warnings and errors go to standard error")
 {
     test::captured_stderr err;
     CHECK_FALSE(detail::log_enabled(log_level::info));
@@ -103,7 +103,7 @@ TEST_CASE("without a sink, warnings and errors go to the standard error")
     CHECK(err.text() == "coaccel: warning: device 1: odd\ncoaccel: error: device 1: broken\n");
 }
 
-TEST_CASE("an empty sink is the standard error at the level that is asked for")
+TEST_CASE("an empty sink stands for standard error at the given level")
 {
     const default_log restored;
     test::captured_stderr err;
@@ -118,7 +118,7 @@ TEST_CASE("an empty sink is the standard error at the level that is asked for")
     CHECK(err.text().empty());
 }
 
-TEST_CASE("a sink gets what is at its level or above, and the standard error nothing")
+TEST_CASE("a sink gets messages at or above its level, and standard error gets none")
 {
     const default_log restored;
     test::captured_stderr err;
@@ -134,7 +134,7 @@ TEST_CASE("a sink gets what is at its level or above, and the standard error not
     CHECK(err.text().empty());
 }
 
-TEST_CASE("a receiver of its own gets its message whatever the level")
+TEST_CASE("log_to delivers its message at any level")
 {
     const default_log restored;
     set_log_sink(log_level::off, {});
@@ -145,7 +145,7 @@ TEST_CASE("a receiver of its own gets its message whatever the level")
     CHECK(all[0].second == "for you");
 }
 
-TEST_CASE("a message for which the sink throws is lost, and the next is not")
+TEST_CASE("a message is lost if the sink throws, and the next message is not")
 {
     const default_log restored;
     collected got;
@@ -161,7 +161,7 @@ TEST_CASE("a message for which the sink throws is lost, and the next is not")
     CHECK(all[0].second == "good");
 }
 
-TEST_CASE("a sink that blocks holds nobody up; what it misses is counted")
+TEST_CASE("a blocked sink does not block the loggers, and dropped messages are counted")
 {
     const default_log restored;
     stuck_sink stuck;
@@ -184,7 +184,7 @@ TEST_CASE("a sink that blocks holds nobody up; what it misses is counted")
     CHECK(last == "log: 234 messages dropped");
 }
 
-TEST_CASE("a standard error that nobody reads holds nobody up, and neither the next sink")
+TEST_CASE("a standard error that is not read blocks neither the loggers nor the next sink")
 {
     const default_log restored;
     test::captured_stderr err;
@@ -199,7 +199,7 @@ TEST_CASE("a standard error that nobody reads holds nobody up, and neither the n
     CHECK(calls > 0);
 }
 
-TEST_CASE("a standard error that is read again gets the lines that waited and the count of the others")
+TEST_CASE("a standard error that is read again gets the waiting lines and the count of dropped ones")
 {
     test::captured_stderr err;
     err.fill();
@@ -210,7 +210,7 @@ TEST_CASE("a standard error that is read again gets the lines that waited and th
     CHECK(all.find(" messages dropped\n") != std::string::npos);
 }
 
-TEST_CASE("a standard error without a reader is no signal for the program")
+TEST_CASE("a standard error without a reader does not raise SIGPIPE in the program")
 {
     const auto child = ::fork();
     REQUIRE(child >= 0);
@@ -229,7 +229,7 @@ TEST_CASE("a standard error without a reader is no signal for the program")
     CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("the former sink is not called once another is set")
+TEST_CASE("the former sink is not called after another is set")
 {
     const default_log restored;
     for (int i = 0; i < 100; ++i) {
@@ -242,7 +242,7 @@ TEST_CASE("the former sink is not called once another is set")
         *alive = false;
         detail::log(log_level::warning, "c");
         CHECK(late == 0);
-        // The sanitizers see a call that comes now.
+        // The sanitizers detect a call after this.
         alive.reset();
     }
 }
@@ -284,7 +284,17 @@ TEST_CASE("threads may log while others set sinks")
     CHECK(flush_log(long_enough));
 }
 
-TEST_CASE("a forked child logs by itself, whatever its parent's threads did, and delivers what it has at its exit")
+TEST_CASE("levels have names")
+{
+    CHECK(to_string(log_level::debug) == "debug");
+    CHECK(to_string(log_level::info) == "info");
+    CHECK(to_string(log_level::warning) == "warning");
+    CHECK(to_string(log_level::error) == "error");
+    CHECK(to_string(log_level::off) == "off");
+    CHECK(to_string(static_cast<log_level>(99)) == "unknown");
+}
+
+TEST_CASE("a forked child logs independently of its parent's threads, and can flush its messages")
 {
     test::captured_stderr err;
     std::atomic<bool> over = false;
@@ -298,14 +308,14 @@ TEST_CASE("a forked child logs by itself, whatever its parent's threads did, and
         if (child == 0) {
             ::alarm(20);
             detail::log(log_level::warning, "from the child");
-            // As at exit, without destroying what is the parent's.
+            // Flushes as at exit, without destroying the parent's objects.
             ::_exit(flush_log(long_enough) ? 0 : 1);
         }
         int status = 0;
         REQUIRE(::waitpid(child, &status, 0) == child);
         CHECK(WIFEXITED(status));
         CHECK(WEXITSTATUS(status) == 0);
-        // The parent may have something to say of messages it has dropped.
+        // The output may also contain the parent's report of dropped messages.
         CHECK(err.text_until("from the child").find("coaccel: warning: from the child\n") != std::string::npos);
     }
     over = true;

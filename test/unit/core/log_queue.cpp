@@ -13,7 +13,7 @@ using coaccel::detail::log_queue;
 
 TEST_SUITE_BEGIN("log_queue");
 
-TEST_CASE("messages come out in their order")
+TEST_CASE("messages leave the queue in order")
 {
     log_queue q;
     CHECK(q.empty());
@@ -28,7 +28,7 @@ TEST_CASE("messages come out in their order")
     CHECK(q.empty());
 }
 
-TEST_CASE("messages beyond the bound are dropped and counted, and the count stands in their place")
+TEST_CASE("messages beyond the bound are dropped, and their count takes their place")
 {
     log_queue q;
     for (std::size_t i = 0; i < log_queue::most_messages + 3; ++i)
@@ -45,7 +45,7 @@ TEST_CASE("messages beyond the bound are dropped and counted, and the count stan
     CHECK(q.empty());
 }
 
-TEST_CASE("the count is delivered also when no message follows")
+TEST_CASE("the count is delivered even if no message follows")
 {
     log_queue q;
     q.push(log_level::info, "one");
@@ -57,7 +57,7 @@ TEST_CASE("the count is delivered also when no message follows")
     CHECK_FALSE(q.pop());
 }
 
-TEST_CASE("the bound is one of bytes too, and a message that is too long is cut")
+TEST_CASE("the bound also limits bytes, and a message that is too long is cut")
 {
     log_queue q;
     const std::string text(2 * log_queue::longest_text, 'x');
@@ -70,7 +70,7 @@ TEST_CASE("the bound is one of bytes too, and a message that is too long is cut"
     for (std::size_t i = 0; i < taken; ++i)
         CHECK(q.pop()->text.size() == log_queue::longest_text);
     CHECK(q.pop()->text == "log: 1 message dropped");
-    // All of the room is back.
+    // The full capacity is available again.
     for (std::size_t i = 0; i < taken; ++i) {
         REQUIRE(q.has_room(text));
         q.push(log_level::info, text);

@@ -1,5 +1,5 @@
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/core/op.hpp>
-#include <coaccel/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -150,7 +150,7 @@ struct row {
 
 TEST_SUITE_BEGIN("op");
 
-TEST_CASE("the description names what the op is made of")
+TEST_CASE("the description of an op lists its fields and operands")
 {
     const std::vector<std::string> xy = {"x", "y", "n", "incx", "incy"};
     const auto r = usage::read;
@@ -297,7 +297,7 @@ TEST_CASE("fields and operands carry their offset, size, kind and type")
     CHECK(info.operands[1].type == dtype::f32);
 }
 
-TEST_CASE("the check of the op is reached without its type")
+TEST_CASE("the check of an op can be called without its type")
 {
     const untyped good;
     untyped bad;
@@ -306,7 +306,7 @@ TEST_CASE("the check of the op is reached without its type")
     CHECK(info_of<untyped>().check(&bad) == errc::overlap);
 }
 
-TEST_CASE("every op and element type has an id and a name of its own")
+TEST_CASE("every op and element type has its own id and name")
 {
     std::map<std::uint64_t, std::string> ids;
     std::map<std::string, int> names;
@@ -333,7 +333,7 @@ TEST_CASE("ops that disagree about a layout, or a field's name, have different i
     CHECK(info_of<untyped>().id != info_of<same_layout_other_fields>().id);
 }
 
-TEST_CASE("operands lie where a ref can be read without knowing the op")
+TEST_CASE("the ref of each operand can be read without the type of the op")
 {
     each_op([]<class Op>() {
         Op op{};

@@ -28,25 +28,25 @@ bool is_refused(const ref<float>& r)
 
 TEST_SUITE_BEGIN("ref");
 
-TEST_CASE("a new one names nothing, of the right type")
+TEST_CASE("a new ref names no buffer and has the right type")
 {
     constexpr ref<std::int16_t> r;
     static_assert(r.size() == 0 && r.size_bytes() == 0 && r.empty());
     static_assert(r.raw().type == dtype::i16 && r.raw().device == 0);
 }
 
-TEST_CASE("it keeps what it was made from")
+TEST_CASE("a ref keeps the values it was made from")
 {
     constexpr auto r = ref<float>::from_raw(whole);
     static_assert(r.size() == 20 && r.size_bytes() == 80 && !r.empty());
     CHECK(r.raw() == whole);
     CHECK(r == ref<float>::from_raw(whole));
     CHECK(r != ref<float>());
-    // The type is checked by the op that uses it, not here.
+    // The op that uses the ref checks the type.
     CHECK(ref<double>::from_raw(whole).raw().type == dtype::f32);
 }
 
-TEST_CASE("subspan narrows, and keeps everything else")
+TEST_CASE("subspan narrows a ref and keeps everything else")
 {
     constexpr auto r = ref<float>::from_raw(whole);
     struct row {
@@ -75,7 +75,7 @@ TEST_CASE("subspan narrows, and keeps everything else")
     CHECK(r.subspan(2, 10).subspan(3, 4) == r.subspan(5, 4));
 }
 
-TEST_CASE("subspan outside makes a ref that is refused, as do all made from it")
+TEST_CASE("a subspan out of range is refused, as are all its subspans")
 {
     constexpr auto r = ref<float>::from_raw(whole);
     struct row {
@@ -99,7 +99,7 @@ TEST_CASE("subspan outside makes a ref that is refused, as do all made from it")
     CHECK(is_refused(r.subspan(3, 4).subspan(2, 3)));
 }
 
-TEST_CASE("an empty one has an empty part and no other")
+TEST_CASE("an empty ref has only the empty subspan at zero")
 {
     CHECK_FALSE(is_refused(ref<float>().subspan(0, 0)));
     CHECK(is_refused(ref<float>().subspan(0, 1)));

@@ -101,7 +101,7 @@ TEST_CASE("a default-constructed result holds no_value")
     CHECK(result<std::unique_ptr<int>>().error() == errc::no_value);
 }
 
-TEST_CASE("it is made from a value, an errc or an error_code")
+TEST_CASE("a result is made from a value, an errc or an error_code")
 {
     const result<int> value = 3;
     CHECK(value.has_value());
@@ -141,7 +141,7 @@ TEST_CASE("error() of a value throws system_error with no_value")
     CHECK(ec == errc::no_value);
 }
 
-TEST_CASE("BOOST_OUTCOME_TRY hands on values and errors")
+TEST_CASE("BOOST_OUTCOME_TRY passes on values and errors")
 {
     CHECK(described(7).value() == "7");
     CHECK(described(0).error() == errc::invalid_argument);
@@ -151,7 +151,7 @@ TEST_CASE("BOOST_OUTCOME_TRY hands on values and errors")
     CHECK(boxed(0).error() == errc::invalid_argument);
 }
 
-TEST_CASE("BOOST_OUTCOME_CO_TRY hands on values and errors in a coroutine")
+TEST_CASE("BOOST_OUTCOME_CO_TRY passes on values and errors in a coroutine")
 {
     CHECK(run(unboxed_later(4)).value() == 5);
     CHECK(run(unboxed_later(0)).error() == errc::invalid_argument);
@@ -159,7 +159,7 @@ TEST_CASE("BOOST_OUTCOME_CO_TRY hands on values and errors in a coroutine")
     CHECK(run(checked_later(0)).error() == errc::invalid_argument);
 }
 
-TEST_CASE("it moves what cannot be copied, and compares what can")
+TEST_CASE("a result can be moved with a move-only value, and compared with a comparable one")
 {
     result<std::unique_ptr<int>> from = std::make_unique<int>(9);
     result<std::unique_ptr<int>> to;

@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_CORE_SMALL_FLOAT_HPP
 #define COACCEL_TEST_UNIT_CORE_SMALL_FLOAT_HPP
 
-#include <coaccel/detail/small_float.hpp>
+#include <coaccel/core/detail/small_float.hpp>
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ struct layout {
         return infinities ? magnitude > top() : magnitude == sign() - 1;
     }
 
-    /// The value by the textbook formula; the pattern after the largest gives the value it would have.
+    /// The value by the textbook formula; for the pattern after the largest finite one, the value that it would have.
     double value(unsigned magnitude) const
     {
         const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -42,7 +42,7 @@ struct layout {
     }
 };
 
-/// Counts instead of asserting in loops of many thousand steps.
+/// Counts failures instead of asserting, for loops of many thousand steps.
 struct tally {
     unsigned checked = 0;
     unsigned wrong = 0;
@@ -146,7 +146,7 @@ void check_rounding(layout l)
     check.t.report(30 * l.largest());
 }
 
-/// The doubles next to a tie that a float cannot tell from the tie.
+/// The doubles next to a tie that a float cannot distinguish from the tie.
 template <class T>
 void check_single_rounding_of_doubles(layout l)
 {

@@ -38,7 +38,7 @@ std::unique_ptr<cuda_backend> make(const fake_cuda& driver)
     return std::move(made).value();
 }
 
-/// Asks until the memory is there.
+/// Repeats until the memory is available.
 void* allocate(cuda_backend& b, cuda_backend::stream& s, std::size_t bytes, memory_kind kind, told& grown)
 {
     for (;;) {
@@ -55,7 +55,7 @@ void* allocate(cuda_backend& b, cuda_backend::stream& s, std::size_t bytes, memo
 
 TEST_SUITE_BEGIN("cuda backend");
 
-TEST_CASE("it says which GPU it is on")
+TEST_CASE("the backend reports its GPU")
 {
     fake_cuda driver({.devices = 2, .name = "Imaginary 9000"});
     auto o = on(driver);
@@ -71,18 +71,18 @@ TEST_CASE("it says which GPU it is on")
     CHECK(cuda_backend::creation_blocks(o));
 }
 
-TEST_CASE("without a driver the missing library is named")
+TEST_CASE("without a driver the error names the missing library")
 {
     const chosen_library nowhere(cuda::vendor_library::driver, "/nowhere/libcuda.so.1");
     auto made = cuda_backend::create({});
-    // A test before this one may have opened the driver of this machine.
+    // An earlier test may have loaded this machine's driver.
     if (made)
         return;
     CHECK(made.error() == errc::library_missing);
     CHECK(made.error().message().find("/nowhere/libcuda.so.1") != std::string::npos);
 }
 
-TEST_CASE("what cannot be had is refused with a reason, and leaves nothing behind")
+TEST_CASE("a refused creation gives a reason and leaks nothing")
 {
     {
         fake_cuda driver({.devices = 0});
@@ -103,7 +103,7 @@ TEST_CASE("what cannot be had is refused with a reason, and leaves nothing behin
     CHECK(cuda_backend::create(o).error() == errc::invalid_option);
 }
 
-TEST_CASE("its context is current only where it is entered, and what was there before comes back")
+TEST_CASE("the backend's context is current only while entered, and the previous one is restored")
 {
     fake_cuda driver;
     CUcontext mine = nullptr;
@@ -126,7 +126,7 @@ TEST_CASE("its context is current only where it is entered, and what was there b
     CHECK(driver.api().cuCtxDestroy(mine) == CUDA_SUCCESS);
 }
 
-TEST_CASE("streams block nobody, and have the priority they were asked for")
+TEST_CASE("streams are non-blocking and have the requested priority")
 {
     fake_cuda driver;
     auto b = make(driver);
@@ -144,7 +144,7 @@ TEST_CASE("streams block nobody, and have the priority they were asked for")
     CHECK(all[before + 2].priority == -5);
 }
 
-TEST_CASE("an event marks the work so far, on its stream and for others")
+TEST_CASE("an event marks the work before it, for its own stream and for others")
 {
     fake_cuda driver(stepped());
     auto b = make(driver);
@@ -174,7 +174,7 @@ TEST_CASE("an event marks the work so far, on its stream and for others")
     CHECK(order == std::vector<int>{1, 2});
 }
 
-TEST_CASE("events are used again")
+TEST_CASE("events are reused")
 {
     fake_cuda driver;
     auto b = make(driver);
@@ -191,7 +191,7 @@ TEST_CASE("events are used again")
     CHECK(driver.events() == before + 2);
 }
 
-TEST_CASE("a notification comes once, when its event has passed, and holds nothing up")
+TEST_CASE("a notification arrives once, after its event has passed")
 {
     fake_cuda driver(stepped());
     auto b = make(driver);
@@ -214,7 +214,7 @@ TEST_CASE("a notification comes once, when its event has passed, and holds nothi
     CHECK(two.count() == 1);
 }
 
-TEST_CASE("who does not listen any more is not notified either")
+TEST_CASE("no notification arrives after the listener is removed")
 {
     fake_cuda driver(stepped());
     auto b = make(driver);
@@ -231,7 +231,7 @@ TEST_CASE("who does not listen any more is not notified either")
     CHECK(one.count() == 0);
 }
 
-TEST_CASE("memory of both kinds comes when it is there, is counted, and goes back")
+TEST_CASE("device and managed memory are allocated, counted and released")
 {
     fake_cuda driver;
     auto b = make(driver);
@@ -239,7 +239,7 @@ TEST_CASE("memory of both kinds comes when it is there, is counted, and goes bac
     b->listen(grown.call());
     const auto here = b->enter();
     auto s = b->make_stream(priority::normal).value();
-    // The first of it has to be got from the driver, which is not done while the caller waits.
+    // The first allocation needs memory from the driver, and the caller does not wait for that.
     CHECK(b->allocate(s, 1000, memory_kind::device).value() == nullptr);
     void* p = allocate(*b, s, 1000, memory_kind::device, grown);
     void* q = allocate(*b, s, 3000, memory_kind::managed, grown);
@@ -257,7 +257,7 @@ TEST_CASE("memory of both kinds comes when it is there, is counted, and goes bac
     b->listen({});
 }
 
-TEST_CASE("pinned memory stays when its backend goes")
+TEST_CASE("pinned memory outlives its backend")
 {
     fake_cuda driver;
     auto b = make(driver);
@@ -286,7 +286,7 @@ TEST_CASE("pinned memory stays when its backend goes")
     CHECK(pinned->try_allocate(8).error() == fault::context_lost);
 }
 
-TEST_CASE("an op it does not know is refused")
+TEST_CASE("an unknown op is refused")
 {
     fake_cuda driver;
     auto b = make(driver);
@@ -300,7 +300,7 @@ TEST_CASE("an op it does not know is refused")
     CHECK_FALSE(b->finish(op));
 }
 
-TEST_CASE("a backend that goes away waits for the work that is pending")
+TEST_CASE("the destruction of a backend waits for pending work")
 {
     fake_cuda driver;
     auto b = make(driver);

@@ -16,7 +16,7 @@ cuda_world& as_cuda(context_world& w)
     return static_cast<cuda_world&>(w);
 }
 
-// What cudaSetDevice and the like do in a user's function.
+// As cudaSetDevice and similar calls do in a user's function.
 struct change_context {
     const cuda::driver_api* api;
 
@@ -60,7 +60,7 @@ std::vector<test::context_setting> test::contexts_under_test()
 
 TEST_SUITE_BEGIN("engine");
 
-TEST_CASE("an op that never ends condemns its context when the timeout is set")
+TEST_CASE("an op that never ends condemns its context when hang_timeout is set")
 {
     for_each_context([](context_world& w) {
         w.context.hang_timeout = 20ms;
@@ -81,13 +81,14 @@ TEST_CASE("an op that never ends condemns its context when the timeout is set")
             (void)d.context->turn(clock::now());
             CHECK(driver.calls() == calls);
         }
-        // Such a context is left alone with everything in it, also the thread that strategy sync has in the driver.
+        // Such a context is abandoned with all its resources, including the thread that strategy sync has in the
+        // driver.
         never.open();
         CHECK(driver.violations().empty());
     });
 }
 
-TEST_CASE("a context that is dropped does not wait for an op that never ends, when the timeout is set")
+TEST_CASE("a dropped context does not wait for an op that never ends when hang_timeout is set")
 {
     for_each_context([](context_world& w) {
         w.context.hang_timeout = 20ms;
@@ -98,7 +99,7 @@ TEST_CASE("a context that is dropped does not wait for an op that never ends, wh
             hold<inout<float>> hung(hold_lane{&w, never}, std::tuple(inout<float>(x)));
             d.submit(hung);
             never.wait_for(1);
-            detail::pending_list left;
+            detail::async_op_list left;
             d.context->drop(left);
             CHECK(left.pop_front() == &hung);
         }
@@ -122,7 +123,7 @@ TEST_CASE("an allocation that the driver refuses waits for memory that is freed 
         const int calls = driver.calls("cuMemAllocFromPoolAsync");
         test::allocate_request large(1 << 20);
         d.submit(large);
-        // Once more after a trim.
+        // The second call follows a trim.
         d.run_until([&] { return driver.calls("cuMemAllocFromPoolAsync") >= calls + 2; });
         for (int i = 0; i < 10; ++i)
             (void)d.context->turn(clock::now());
@@ -140,7 +141,7 @@ TEST_CASE("an allocation that the driver refuses waits for memory that is freed 
     });
 }
 
-TEST_CASE("the launch queue of the driver is never full, with however many ops")
+TEST_CASE("no number of ops on a lane fills the driver's launch queue")
 {
     for_each_context([](context_world& w) {
         context_driver d(w);
@@ -163,7 +164,7 @@ TEST_CASE("the launch queue of the driver is never full, with however many ops")
         (void)d.context->turn(clock::now());
         CHECK_FALSE(d.has_ended(many));
         gate.open();
-        // Strategy sync may see the last one end before those it waited for.
+        // Strategy sync may report the last one before those it waited for.
         d.run_until([&] { return d.ended.size() == single.size() + 3; });
         CHECK_FALSE(d.outcome(many));
         for (auto& r : single)
@@ -173,14 +174,14 @@ TEST_CASE("the launch queue of the driver is never full, with however many ops")
     });
 }
 
-TEST_CASE("10,000 ops at once, on several lanes, do not fill the launch queue either")
+TEST_CASE("10,000 concurrent ops on several lanes do not fill the launch queue")
 {
     auto w = test::contexts_under_test().front().make();
     context_driver d(*w);
     const ref<float> buffers[] = {d.floats(4), d.floats(4), d.floats(4)};
     std::deque<exec<memory::copy<float>>> all;
     for (int i = 0; i < 10'000; ++i) {
-        // Each waits for the one before it, which is on another lane.
+        // Each op waits for the one before it, which is on another lane.
         const memory::copy<float> op{buffers[i % 3], buffers[(i + 1) % 3]};
         d.submit(all.emplace_back(op, exec_options{.lane = i % 4}));
     }
@@ -190,14 +191,14 @@ TEST_CASE("10,000 ops at once, on several lanes, do not fill the launch queue ei
     CHECK(as_cuda(*w).driver.violations().empty());
 }
 
-TEST_CASE("buffers that are released behind ops in flight do not fill the launch queue either")
+TEST_CASE("buffers that are released behind ops in flight do not fill the launch queue")
 {
     auto w = test::contexts_under_test().front().make();
     context_driver d(*w);
     const auto x = d.floats(4);
     const auto used = d.context->memory().used;
     std::deque<exec<memory::copy<float>>> all;
-    // Twice: what was freed the first time takes no room from what follows.
+    // Two rounds: memory freed in the first must not limit the second.
     for (int round = 0; round < 2; ++round) {
         std::vector<ref<float>> buffers;
         for (int i = 0; i < 600; ++i)
@@ -224,7 +225,7 @@ TEST_CASE("buffers that are released behind ops in flight do not fill the launch
     CHECK(as_cuda(*w).driver.violations().empty());
 }
 
-TEST_CASE("an error in the middle of many ops ends their request, and what comes after it runs")
+TEST_CASE("an error in the middle of many ops ends their request, and later requests run")
 {
     for_each_context([](context_world& w) {
         auto& driver = as_cuda(w).driver;
@@ -271,7 +272,7 @@ TEST_CASE("a host function that is never called delays an op, but does not lose 
         hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
         d.submit(held);
         gate.wait_for(1);
-        // Long enough for every strategy to be armed.
+        // Enough turns for every strategy to arm its notification.
         for (int i = 0; i < 3; ++i)
             (void)d.context->turn(clock::now() + i * 1ms);
         gate.open();
@@ -281,8 +282,8 @@ TEST_CASE("a host function that is never called delays an op, but does not lose 
     });
 }
 
-// In a time of the test's own, which the clock does not catch up with.
-TEST_CASE("the time until all of an op is on its stream is no hang")
+// The test passes its own points in time, far ahead of the clock.
+TEST_CASE("the time until an op is completely enqueued does not count as a hang")
 {
     for_each_context([](context_world& w) {
         w.context.hang_timeout = 20s;
@@ -306,7 +307,7 @@ TEST_CASE("the time until all of an op is on its stream is no hang")
     });
 }
 
-TEST_CASE("a context goes cleanly with a copy of ordinary memory half done")
+TEST_CASE("a context is destroyed cleanly in the middle of a copy of pageable memory")
 {
     for_each_context([](context_world& w) {
         context_driver d(w);
@@ -320,7 +321,7 @@ TEST_CASE("a context goes cleanly with a copy of ordinary memory half done")
         gate.wait_for(1);
         (void)d.context->turn(clock::now());
         gate.open();
-        detail::pending_list dropped;
+        detail::async_op_list dropped;
         d.context->drop(dropped);
         CHECK(dropped.pop_front());
     });

@@ -1,11 +1,11 @@
+#include "blocking_ops.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/error.hpp"
-#include "errand.hpp"
+#include "cuda/driver/error.hpp"
 #include "jit/registry.hpp"
 #include "memory_support.hpp"
 
 #include <coaccel/ops/blas.hpp>
-#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit/launch.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,9 +21,9 @@ namespace {
 using namespace coaccel;
 using cuda_backend = coaccel::cuda::backend;
 using test::allocate_request;
+using test::blocking_op;
 using test::context_driver;
 using test::cuda_world;
-using test::errand;
 using test::exec;
 using test::fake_cuda;
 using test::world_with;
@@ -44,7 +44,7 @@ std::map<std::string_view, int> calls_of(const fake_cuda& driver)
     return made;
 }
 
-/// What gives things back or makes the context current. When it fails there is nothing to be done about it.
+/// Functions that release resources or make the context current. Their failures cannot be handled.
 bool is_hopeless(std::string_view function)
 {
     static const std::set<std::string_view> all{"cuCtxDestroy",     "cuCtxSetCurrent",     "cuCtxPopCurrent",
@@ -58,7 +58,7 @@ bool is_hopeless(std::string_view function)
 
 TEST_SUITE_BEGIN("cuda backend faults");
 
-TEST_CASE("whatever call fails while it is made, there is an error and nothing is left")
+TEST_CASE("any driver call that fails during creation gives an error, and nothing leaks")
 {
     std::map<std::string_view, int> made;
     {
@@ -92,7 +92,7 @@ TEST_CASE("whatever call fails while it is made, there is an error and nothing i
     }
 }
 
-TEST_CASE("each fatal error, whoever sees it, ends all calls")
+TEST_CASE("after a fatal error, found by any call, no driver call is made")
 {
     struct row {
         int code;
@@ -163,7 +163,7 @@ TEST_CASE("each fatal error, whoever sees it, ends all calls")
     }
 }
 
-TEST_CASE("nobody is notified once the context is dead and gone")
+TEST_CASE("no notification arrives after a dead context is destroyed")
 {
     fake_cuda driver;
     test::told told;
@@ -187,12 +187,12 @@ namespace {
 
 constexpr completion strategies[] = {completion::adaptive, completion::host_fn, completion::polled, completion::sync};
 
-std::map<std::string_view, int> calls_of_errand(completion how)
+std::map<std::string_view, int> calls_of_blocking_op(completion how)
 {
     auto w = world_with(how);
     {
         context_driver d(*w);
-        errand e(d);
+        blocking_op e(d);
         e.run();
         CHECK(e.failures == 0);
     }
@@ -203,10 +203,10 @@ constexpr int most_tried = 6;
 
 } // namespace
 
-TEST_CASE("whatever call fails, its op gets the error and the context goes on")
+TEST_CASE("a driver call that fails without a fault fails at most one op")
 {
     for (const auto how : strategies) {
-        for (const auto& one : calls_of_errand(how)) {
+        for (const auto& one : calls_of_blocking_op(how)) {
             const auto name = one.first;
             const int count = one.second;
             if (is_hopeless(name))
@@ -218,20 +218,20 @@ TEST_CASE("whatever call fails, its op gets the error and the context goes on")
                 auto w = world_with(how);
                 context_driver d(*w);
                 w->driver.fail(name, CUDA_ERROR_NOT_SUPPORTED, n);
-                errand e(d);
+                blocking_op e(d);
                 e.run();
                 CHECK(e.failures <= 1);
                 for (const auto& ec : e.errors)
                     CHECK((ec == cuda::make_error(CUDA_ERROR_NOT_SUPPORTED) || ec == errc::context_lost));
                 if (d.losses > 0) {
-                    // Work whose end cannot be known; the context is left as it is.
+                    // The completion of this work cannot be determined, so the context is abandoned.
                     CHECK((name == "cuEventRecord" || name == "cuEventCreate" || name == "cuStreamWaitEvent"));
                     const auto found = w->driver.violations();
                     CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front()));
                     continue;
                 }
                 w->driver.forgive();
-                errand again(d);
+                blocking_op again(d);
                 again.run();
                 CHECK(again.failures == 0);
             }
@@ -239,7 +239,7 @@ TEST_CASE("whatever call fails, its op gets the error and the context goes on")
     }
 }
 
-TEST_CASE("an op whose wait failed leaves no hole in the order")
+TEST_CASE("an op whose stream wait failed does not break the order of later ops")
 {
     cuda_world w;
     context_driver d(w);
@@ -259,7 +259,7 @@ TEST_CASE("an op whose wait failed leaves no hole in the order")
     d.submit(failing);
     d.submit(next);
     w.driver.hold_all(false);
-    // Whatever does not have to wait runs ahead of the first op.
+    // Work that need not wait runs before the first op.
     w.driver.run_all();
     for (const auto& s : w.driver.streams())
         w.driver.let_go(s.handle);
@@ -267,15 +267,15 @@ TEST_CASE("an op whose wait failed leaves no hole in the order")
     CHECK(d.outcome(failing));
     if (!d.outcome(next))
         CHECK(d.read(y) == std::vector<float>(4, 5.0f));
-    // A context that was given up is left as it is.
+    // An abandoned context is left as it is.
     if (d.losses > 0)
         CHECK(w.driver.violations().empty());
 }
 
-TEST_CASE("whatever call meets a fault, every op ends and nothing is called after it")
+TEST_CASE("a fatal error at any driver call fails the ops with context_lost, and no call follows it")
 {
     for (const auto how : strategies) {
-        for (const auto& one : calls_of_errand(how)) {
+        for (const auto& one : calls_of_blocking_op(how)) {
             const auto name = one.first;
             const int count = one.second;
             if (is_hopeless(name))
@@ -287,7 +287,7 @@ TEST_CASE("whatever call meets a fault, every op ends and nothing is called afte
                 auto w = world_with(how);
                 context_driver d(*w);
                 w->driver.fail(name, CUDA_ERROR_MISALIGNED_ADDRESS, n);
-                errand e(d);
+                blocking_op e(d);
                 e.run();
                 for (const auto& ec : e.errors)
                     CHECK(ec == errc::context_lost);
@@ -299,7 +299,7 @@ TEST_CASE("whatever call meets a fault, every op ends and nothing is called afte
     }
 }
 
-TEST_CASE("a fault at any piece of work ends every op that was outstanding")
+TEST_CASE("a fault at any piece of work ends every outstanding op")
 {
     for (const auto how : strategies) {
         for (int n = 1; n <= 40; ++n) {
@@ -308,7 +308,7 @@ TEST_CASE("a fault at any piece of work ends every op that was outstanding")
             auto w = world_with(how);
             context_driver d(*w);
             w->driver.kill_at(CUDA_ERROR_ILLEGAL_ADDRESS, n);
-            errand e(d);
+            blocking_op e(d);
             e.run();
             CHECK(e.failures <= 1);
             for (const auto& ec : e.errors)
@@ -317,9 +317,9 @@ TEST_CASE("a fault at any piece of work ends every op that was outstanding")
     }
 }
 
-TEST_CASE("out of memory at any allocation is an error of the op, after a trim and a second try")
+TEST_CASE("out of memory at any allocation fails the op, and the context continues")
 {
-    const auto made = calls_of_errand(completion::adaptive);
+    const auto made = calls_of_blocking_op(completion::adaptive);
     for (const std::string_view name : {"cuMemAllocFromPoolAsync", "cuMemAllocManaged", "cuMemHostRegister"}) {
         REQUIRE(made.contains(name));
         for (int n = 1; n <= made.at(name); ++n) {
@@ -328,14 +328,14 @@ TEST_CASE("out of memory at any allocation is an error of the op, after a trim a
             auto w = world_with(completion::adaptive);
             context_driver d(*w);
             w->driver.fail_from(name, CUDA_ERROR_OUT_OF_MEMORY, n);
-            errand e(d);
+            blocking_op e(d);
             e.run();
-            // How often the pools grow depends on who is quicker.
+            // How often the pools grow depends on timing.
             CHECK((e.failures >= 1 || w->driver.calls(name) < n));
             for (const auto& ec : e.errors)
                 CHECK(ec == errc::out_of_memory);
             w->driver.forgive();
-            errand again(d);
+            blocking_op again(d);
             again.run();
             CHECK(again.failures == 0);
             CHECK(d.losses == 0);
@@ -343,7 +343,7 @@ TEST_CASE("out of memory at any allocation is an error of the op, after a trim a
     }
 }
 
-TEST_CASE("the memory limit is kept, and memory below it can be had again")
+TEST_CASE("the memory limit holds, and memory below it can be allocated again")
 {
     cuda_world w;
     w.options.memory_limit = std::uint64_t(1) << 20;
@@ -368,7 +368,7 @@ jit::kernel registered(const char* symbol)
 
 } // namespace
 
-TEST_CASE("a launch that the driver refuses costs its op only")
+TEST_CASE("a launch that the driver refuses fails only its op")
 {
     cuda_world w;
     w.driver.add_kernel("twice",
@@ -397,7 +397,7 @@ TEST_CASE("a launch that the driver refuses costs its op only")
     CHECK(d.losses == 1);
 }
 
-TEST_CASE("a kernel that cannot be loaded is an error of its op, and is tried again for the next")
+TEST_CASE("a kernel that cannot be loaded fails its op, and is loaded again for the next one")
 {
     const char* functions[] = {"cuModuleLoadData", "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncGetParamInfo"};
     for (const auto* name : functions) {
@@ -416,7 +416,7 @@ TEST_CASE("a kernel that cannot be loaded is an error of its op, and is tried ag
     }
 }
 
-TEST_CASE("what is nothing for this GPU is an error of its op")
+TEST_CASE("CUDA_ERROR_INVALID_DEVICE from an op fails only that op")
 {
     cuda_world w;
     context_driver d(w);
@@ -429,7 +429,7 @@ TEST_CASE("what is nothing for this GPU is an error of its op")
     CHECK(d.losses == 0);
 }
 
-TEST_CASE("several contexts share the fate of one")
+TEST_CASE("a fatal error in one context ends the other contexts too")
 {
     for (const auto how : strategies) {
         CAPTURE(how);

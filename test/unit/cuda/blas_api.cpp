@@ -1,6 +1,6 @@
-#include "cuda/error.hpp"
-#include "cuda/load/cublas_api.hpp"
-#include "cuda/load/cublas_setup.hpp"
+#include "cuda/blas/cublas_api.hpp"
+#include "cuda/blas/cublas_setup.hpp"
+#include "cuda/driver/error.hpp"
 
 #include <doctest/doctest.h>
 
@@ -41,7 +41,7 @@ struct fake_library {
         const symbol_lookup find = [this](const char* symbol) -> result<void*> {
             asked_for.push_back(symbol);
             if (left_out.contains(symbol))
-                return note_error(errc::library_too_old, std::string("fake: no symbol ") + symbol);
+                return make_error_with_message(errc::library_too_old, std::string("fake: no symbol ") + symbol);
             if (std::string(symbol) == "cublasGetProperty")
                 return reinterpret_cast<void*>(&get_property);
             return reinterpret_cast<void*>(&anything);
@@ -54,7 +54,7 @@ struct fake_library {
 
 TEST_SUITE_BEGIN("cublas_api");
 
-TEST_CASE("every function is filled, and needed")
+TEST_CASE("every function is filled, and every symbol is required")
 {
     fake_library whole;
     cublas_api api;
@@ -103,7 +103,7 @@ TEST_CASE("versions before 12.0 are too old")
     CHECK(mute.fill(api) == make_error(CUBLAS_STATUS_INVALID_VALUE));
 }
 
-TEST_CASE("the one of this machine, if there is one, is good and stays")
+TEST_CASE("the installed cuBLAS, if any, is recent enough and is loaded once")
 {
     const auto loaded = load_cublas();
     if (!loaded) {

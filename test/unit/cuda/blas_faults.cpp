@@ -1,7 +1,7 @@
 #include "chosen_library.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/error.hpp"
-#include "cuda/load/cublas_api.hpp"
+#include "cuda/blas/cublas_api.hpp"
+#include "cuda/driver/error.hpp"
 #include "cuda_world.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -21,7 +21,7 @@ using test::fake_cuda;
 
 TEST_SUITE_BEGIN("blas faults");
 
-TEST_CASE("when cuBLAS fails its op gets the status, and the next op a good handle")
+TEST_CASE("a cuBLAS error fails its op with the status, and the next op gets a good handle")
 {
     const char* functions[] = {
         "cublasCreate",      "cublasSetStream",      "cublasSetWorkspace", "cublasSetPointerMode",
@@ -58,7 +58,7 @@ TEST_CASE("when cuBLAS fails its op gets the status, and the next op a good hand
     CHECK(d.outcome_of(r) == errc::out_of_memory);
 }
 
-TEST_CASE("without cuBLAS its ops say so, and the others go on")
+TEST_CASE("without cuBLAS its ops fail with library_missing, and other ops run")
 {
     class without_blas final : public test::context_world {
     public:
@@ -67,7 +67,7 @@ TEST_CASE("without cuBLAS its ops say so, and the others go on")
         fake_cuda driver;
     };
     const chosen_library nowhere(cuda::vendor_library::cublas, "/nowhere/libcublas.so.13");
-    // Once opened it stays open, and what an error means is tested below.
+    // cuBLAS may be loaded already and is never unloaded. The meaning of errors is tested below.
     if (cuda::load_cublas())
         return;
     without_blas w;
@@ -84,7 +84,7 @@ TEST_CASE("without cuBLAS its ops say so, and the others go on")
     CHECK(d.losses == 0);
 }
 
-TEST_CASE("what keeps a context from being made does not end one that lives")
+TEST_CASE("errors that prevent the creation of a context do not end a live context")
 {
     using backend = cuda::backend;
     for (const error_code& ec : {make_error_code(errc::library_missing), make_error_code(errc::library_too_old),

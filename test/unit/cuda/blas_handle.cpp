@@ -1,8 +1,8 @@
-#include "cuda/blas_handle.hpp"
+#include "cuda/blas/blas_handle.hpp"
 
 #include "blas_recorder.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "support/fake_cuda.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -33,7 +33,7 @@ struct fixture {
         o.cublas = &blas.api;
         b = cuda::backend::create(o).value();
         b->listen({[](void* self) noexcept {
-                       auto& n = static_cast<fixture*>(self)->nudges;
+                       auto& n = static_cast<fixture*>(self)->notifications;
                        n.fetch_add(1);
                        n.notify_all();
                    },
@@ -42,16 +42,16 @@ struct fixture {
         lane.emplace(b->make_stream(priority::normal).value());
     }
 
-    /// Asks again after each nudge, until there is an answer.
+    /// Repeats the call after each notification, until there is an answer.
     template <class Ask>
     auto insist(Ask ask)
     {
         for (;;) {
-            const int before = nudges.load();
+            const int before = notifications.load();
             auto answer = ask();
             if (answer)
                 return *std::move(answer);
-            nudges.wait(before);
+            notifications.wait(before);
         }
     }
 
@@ -145,7 +145,7 @@ struct fixture {
     test::blas_recorder blas{gpu};
     std::unique_ptr<cuda::backend> b;
     std::optional<cuda::backend::stream> lane;
-    std::atomic<int> nudges{0};
+    std::atomic<int> notifications{0};
     std::vector<std::pair<void*, std::size_t>> buffers;
 };
 
@@ -155,7 +155,7 @@ using scal = blas::scal<float>;
 
 TEST_SUITE_BEGIN("blas_handle");
 
-TEST_CASE("the handle is made by another thread, and set up as the options say")
+TEST_CASE("another thread creates the handle, with the settings of the options")
 {
     for (const auto mode : {blas_mode::deterministic, blas_mode::fast}) {
         cuda_options how;
@@ -179,7 +179,7 @@ TEST_CASE("the handle is made by another thread, and set up as the options say")
     }
 }
 
-TEST_CASE("the first call of a kind is made by another thread, those after it by the caller")
+TEST_CASE("another thread makes the first call of a kind, and the caller makes later calls")
 {
     fixture f;
     const auto x = f.upload(std::vector<float>(300, 1));
@@ -195,7 +195,7 @@ TEST_CASE("the first call of a kind is made by another thread, those after it by
     CHECK(f.look(x)[2] == 4);
 }
 
-TEST_CASE("a handle that cannot be made is the error of one op")
+TEST_CASE("a failed creation of a handle fails one op")
 {
     for (const char* step :
          {"create", "set_stream", "set_workspace", "set_pointer_mode", "set_atomics_mode", "set_math_mode"}) {
@@ -210,7 +210,7 @@ TEST_CASE("a handle that cannot be made is the error of one op")
     }
 }
 
-TEST_CASE("a workspace that cannot be had is the error of one op")
+TEST_CASE("a failed allocation of a workspace fails one op")
 {
     fixture f;
     const auto x = f.upload<float>({1});
@@ -220,7 +220,7 @@ TEST_CASE("a workspace that cannot be had is the error of one op")
     CHECK_FALSE(f.run(scal{.x = x, .n = 1, .alpha = 2}));
 }
 
-TEST_CASE("the op gets the status, and a handle that is broken is replaced")
+TEST_CASE("a cuBLAS error fails its op, and a broken handle is replaced")
 {
     struct row {
         cublasStatus_t status;
@@ -248,7 +248,7 @@ TEST_CASE("the op gets the status, and a handle that is broken is replaced")
         }
 }
 
-TEST_CASE("when the context is dead the op learns that, and cuBLAS is left alone")
+TEST_CASE("an op on a dead context gets the context's error, and the handle is not destroyed")
 {
     fixture f;
     const auto x = f.upload<float>({1});
@@ -261,7 +261,7 @@ TEST_CASE("when the context is dead the op learns that, and cuBLAS is left alone
     CHECK(f.blas.calls("destroy").empty());
 }
 
-TEST_CASE("a handle made for an op that does not come back is destroyed")
+TEST_CASE("a handle made for an op that is not enqueued again is destroyed")
 {
     for (const bool broken : {false, true}) {
         CAPTURE(broken);
@@ -284,7 +284,7 @@ TEST_CASE("a handle made for an op that does not come back is destroyed")
     }
 }
 
-TEST_CASE("a reduction replies, and gives its pinned memory back")
+TEST_CASE("a reduction replies and releases its pinned memory")
 {
     fixture f;
     const auto x = f.upload<float>({1, 2, 3});
@@ -305,7 +305,7 @@ TEST_CASE("a reduction replies, and gives its pinned memory back")
     CHECK(f.memory().pinned_used == used.pinned_used);
 }
 
-TEST_CASE("iamax counts from zero in the vector's own direction, and gives its scratch back")
+TEST_CASE("iamax counts from zero in the vector's own direction, and releases its scratch memory")
 {
     fixture f;
     const auto x = f.upload<float>({5, 1, -5, 2});
@@ -328,7 +328,7 @@ TEST_CASE("iamax counts from zero in the vector's own direction, and gives its s
     CHECK(at == 0);
 }
 
-TEST_CASE("increments and leading dimensions that say nothing are made harmless")
+TEST_CASE("irrelevant increments and leading dimensions are replaced by valid ones")
 {
     fixture f;
     const auto x = f.upload<float>({1, 2, 3});
@@ -350,7 +350,7 @@ TEST_CASE("increments and leading dimensions that say nothing are made harmless"
     CHECK(call.ld[2] == 3);
 }
 
-TEST_CASE("TF32 is asked for where the op says so")
+TEST_CASE("TF32 is used only for f32 ops that request it")
 {
     fixture f;
     const auto a = f.upload<float>({1}), b = f.upload<float>({1}), c = f.upload<float>({1});

@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_CUDA_BLAS_RECORDER_HPP
 #define COACCEL_TEST_UNIT_CUDA_BLAS_RECORDER_HPP
 
-#include "cuda/load/cublas_api.hpp"
+#include "cuda/blas/cublas_api.hpp"
 #include "support/fake_cuda.hpp"
 
 #include <cmath>
@@ -15,8 +15,8 @@
 
 namespace test {
 
-/// A cuBLAS on the fake driver that takes note of how it is called, by whom and in which mode. It knows the functions
-/// that the tests of the ops need. One at a time in a process.
+/// A cuBLAS on the fake driver that records its calls with their thread and modes. It has the functions that the tests
+/// of the ops need. Only one may exist in a process.
 class blas_recorder {
 public:
     struct handle {
@@ -59,7 +59,7 @@ public:
     blas_recorder& operator=(const blas_recorder&) = delete;
     ~blas_recorder() { self = nullptr; }
 
-    /// The next call of the function fails.
+    /// Makes the next call of the function fail.
     void fail(const std::string& function, cublasStatus_t s)
     {
         const std::scoped_lock lock(mutex_);
@@ -132,7 +132,7 @@ private:
         return note({"destroy"});
     }
 
-    // Takes the workspace back, as the real one does.
+    // Resets the workspace, as the real function does.
     static cublasStatus_t set_stream(cublasHandle_t h, cudaStream_t s)
     {
         of(h).stream = s;
@@ -197,7 +197,7 @@ private:
         });
     }
 
-    // With the pointer mode of the host this would wait for the device.
+    // In host pointer mode this would wait for the device.
     static cublasStatus_t dot(cublasHandle_t h, std::int64_t n, const float* x, std::int64_t incx, const float* y,
                               std::int64_t incy, float* result)
     {

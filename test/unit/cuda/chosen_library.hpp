@@ -5,7 +5,7 @@
 
 #include <utility>
 
-/// Has a library opened from one file only, for as long as it lives.
+/// While this object exists, the library is opened from this file only.
 class chosen_library {
 public:
     chosen_library(coaccel::cuda::vendor_library which, std::string path) : which_(which)

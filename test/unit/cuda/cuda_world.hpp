@@ -7,8 +7,8 @@
 
 namespace test {
 
-/// Contexts on the fake driver. The end of it is also the check that the driver was used well, and left alone once it
-/// was dead.
+/// Contexts on the fake driver. Its destruction also checks that the driver was used correctly, and not called after
+/// the loss of the context.
 class cuda_world final : public context_world {
 public:
     explicit cuda_world(const fake_cuda::settings& how = {}) : driver(how)
@@ -21,7 +21,7 @@ public:
 
     ~cuda_world() override
     {
-        // What went on until the loss was noticed is nobody's fault.
+        // Calls made before the loss was noticed are allowed.
         if (lost_)
             CHECK(driver.late_calls() == known_);
     }

@@ -1,6 +1,6 @@
-#include "cuda/device_memory.hpp"
+#include "cuda/memory/device_memory.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "memory_support.hpp"
 
 #include <doctest/doctest.h>
@@ -49,7 +49,7 @@ struct memory_fixture : test::fake_context {
         return i;
     }
 
-    /// Memory that work may use by now.
+    /// Checks that work on the stream may use the memory now.
     void check_usable(void* p, std::size_t bytes)
     {
         REQUIRE(api.cuStreamSynchronize(stream) == CUDA_SUCCESS);
@@ -64,7 +64,7 @@ struct memory_fixture : test::fake_context {
 
 TEST_SUITE_BEGIN("device_memory");
 
-TEST_CASE("behind a fault, what was going to grow makes no calls any more")
+TEST_CASE("after a fault, queued growth makes no driver calls")
 {
     for (const memory_kind next : kinds) {
         memory_fixture f({}, 64 * mib, 1);
@@ -80,7 +80,7 @@ TEST_CASE("behind a fault, what was going to grow makes no calls any more")
     }
 }
 
-TEST_CASE("the pool is made as the options say, and each refusal of the driver is passed on")
+TEST_CASE("the pool is created from the options, and each driver error is passed on")
 {
     test::fake_context f;
     cuda_options o;
@@ -97,7 +97,7 @@ TEST_CASE("the pool is made as the options say, and each refusal of the driver i
     }
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "memory that the pool has to grow for is waited for, the rest is there at once")
+TEST_CASE_FIXTURE(memory_fixture, "an allocation waits if the pool must grow, and succeeds at once otherwise")
 {
     CHECK(memory.allocate(stream, 1000, memory_kind::device).value() == nullptr);
     told.wait_for(1);
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(memory_fixture, "memory that the pool has to grow for is waite
     CHECK(info().free == 62 * mib);
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "who asks while memory is being got does not have it got twice")
+TEST_CASE_FIXTURE(memory_fixture, "requests during an allocation of memory do not allocate it again")
 {
     for (const auto kind : kinds) {
         CAPTURE(int(kind));
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(memory_fixture, "who asks while memory is being got does not h
     }
 }
 
-TEST_CASE("a pool that gives everything back at each occasion still answers")
+TEST_CASE("a pool with a release threshold of zero still allocates")
 {
     cuda_options o;
     o.release_threshold = 0;
@@ -152,7 +152,7 @@ TEST_CASE("a pool that gives everything back at each occasion still answers")
     CHECK(f.info().reserved == 0);
 }
 
-TEST_CASE("the limit holds to the granule, for both kinds together")
+TEST_CASE("the limit is exact to the granule and covers both kinds together")
 {
     cuda_options o;
     o.memory_limit = 4 * mib;
@@ -174,7 +174,7 @@ TEST_CASE("the limit holds to the granule, for both kinds together")
     CHECK(f.info().high_water == 4 * mib);
 }
 
-TEST_CASE("out of memory is the answer after a trim and a second try, once")
+TEST_CASE("out of memory is reported after one trim")
 {
     for (const auto kind : kinds) {
         CAPTURE(int(kind));
@@ -185,7 +185,7 @@ TEST_CASE("out of memory is the answer after a trim and a second try, once")
         CHECK(f.allocate(4 * mib, kind).error() == errc::out_of_memory);
         CHECK(f.fake.calls("cuMemPoolTrimTo") == trims + 1);
         f.release(p, 6 * mib, kind);
-        // What is kept unused does not stand in the way.
+        // Cached memory does not count against the limit.
         for (const auto other : kinds) {
             CAPTURE(int(other));
             void* q = f.allocate(7 * mib, other).value();
@@ -195,7 +195,7 @@ TEST_CASE("out of memory is the answer after a trim and a second try, once")
     }
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "memory in pieces too small is waited for like memory that is not there")
+TEST_CASE_FIXTURE(memory_fixture, "a fragmented pool is handled like an exhausted one")
 {
     release(allocate(mib).value(), mib);
     fake.fail("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
@@ -207,7 +207,7 @@ TEST_CASE_FIXTURE(memory_fixture, "memory in pieces too small is waited for like
     release(p, 512);
 }
 
-TEST_CASE("each refusal of the driver is the answer to one request")
+TEST_CASE("each driver error fails one request")
 {
     struct row {
         const char* function;
@@ -230,7 +230,7 @@ TEST_CASE("each refusal of the driver is the answer to one request")
     f.release(f.allocate(mib).value(), mib);
     f.fake.fail("cuMemAllocFromPoolAsync", CUDA_ERROR_NOT_PERMITTED);
     CHECK(f.allocate(512).error() == cuda::make_error(CUDA_ERROR_NOT_PERMITTED));
-    // Not to know what the pool has means to ask for more.
+    // If the reserved size is unknown, the memory is requested from the driver.
     f.fake.fail("cuMemPoolGetAttribute", CUDA_ERROR_NOT_PERMITTED);
     void* p = f.allocate(512).value();
     REQUIRE(p);
@@ -241,7 +241,7 @@ TEST_CASE("each refusal of the driver is the answer to one request")
     CHECK(f.info().total == 0);
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "memory that was got but cannot be waited for is given back")
+TEST_CASE_FIXTURE(memory_fixture, "memory is freed if waiting for its allocation fails")
 {
     fake.fail("cuStreamSynchronize", CUDA_ERROR_NOT_PERMITTED);
     CHECK(memory.allocate(stream, mib, memory_kind::device).value() == nullptr);
@@ -250,7 +250,7 @@ TEST_CASE_FIXTURE(memory_fixture, "memory that was got but cannot be waited for 
     CHECK(fake.allocated() == 0);
 }
 
-TEST_CASE("what is still in buffers at the end is freed with the rest")
+TEST_CASE("the destruction of the pool frees memory that buffers still hold")
 {
     for (const auto kind : kinds) {
         memory_fixture f;
@@ -262,7 +262,7 @@ TEST_CASE("what is still in buffers at the end is freed with the rest")
     }
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "managed memory is used again by the next taker of its size, until it is trimmed")
+TEST_CASE_FIXTURE(memory_fixture, "managed memory is reused by the next request of its size, until it is trimmed")
 {
     constexpr auto managed = memory_kind::managed;
     void* p = allocate(mib, managed).value();
@@ -286,10 +286,10 @@ TEST_CASE_FIXTURE(memory_fixture, "managed memory is used again by the next take
     CHECK(info().reserved == 0);
 }
 
-TEST_CASE("managed memory nobody wants any more is not kept without end")
+TEST_CASE("unused managed memory is cached only up to a bound")
 {
     memory_fixture f({}, 4096 * mib);
-    // Each of another size, so that none serves the next.
+    // Different sizes, so that no block can be reused for the next.
     for (std::size_t i = 0; i < 12; ++i) {
         const std::size_t bytes = 40 * mib + i * 512;
         f.release(f.allocate(bytes, memory_kind::managed).value(), bytes, memory_kind::managed);
@@ -298,7 +298,7 @@ TEST_CASE("managed memory nobody wants any more is not kept without end")
     CHECK(f.fake.calls("cuMemFree") > 0);
 }
 
-TEST_CASE("managed memory beyond what is kept is freed soon after its release, off the executor")
+TEST_CASE("managed memory beyond the cache bound is freed soon after its release, off the executor")
 {
     memory_fixture f({}, 4096 * mib);
     constexpr auto managed = memory_kind::managed;
@@ -316,7 +316,7 @@ TEST_CASE("managed memory beyond what is kept is freed soon after its release, o
     CHECK(f.memory.allocate(f.stream, mib, managed).value() == small);
 }
 
-TEST_CASE("managed memory that is beyond what is kept can be had again until it is freed")
+TEST_CASE("managed memory beyond the cache bound can be reused until it is freed")
 {
     memory_fixture f({}, 4096 * mib);
     constexpr auto managed = memory_kind::managed;
@@ -328,12 +328,12 @@ TEST_CASE("managed memory that is beyond what is kept can be had again until it 
     f.helpers.stop();
     CHECK(f.fake.calls("cuMemFree") == 0);
     CHECK(f.info().used == 1024 * mib);
-    // Without a thread to free it, it is kept to the end.
+    // Without a thread to free it, the memory is kept until the end.
     f.release(p, 1024 * mib, managed);
     CHECK(f.info().reserved == 1024 * mib);
 }
 
-TEST_CASE("managed memory that was got for somebody waits for him, however large")
+TEST_CASE("managed memory allocated for a waiting request is kept for it, whatever its size")
 {
     memory_fixture f({}, 4096 * mib);
     constexpr auto managed = memory_kind::managed;
@@ -347,7 +347,7 @@ TEST_CASE("managed memory that was got for somebody waits for him, however large
     CHECK(f.memory.allocate(f.stream, 1024 * mib, managed).value() != nullptr);
 }
 
-TEST_CASE("no more small buffers are kept than the release threshold allows")
+TEST_CASE("small buffers are cached only up to the release threshold")
 {
     struct row {
         std::uint64_t threshold;
@@ -370,7 +370,8 @@ TEST_CASE("no more small buffers are kept than the release threshold allows")
     }
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "trim gives the pool's unused memory back, also what nobody came for")
+TEST_CASE_FIXTURE(memory_fixture,
+                  "trim releases the pool's unused memory, including memory for a request that was not repeated")
 {
     void* p = allocate(mib).value();
     release(allocate(8 * mib).value(), 8 * mib);
@@ -382,7 +383,7 @@ TEST_CASE_FIXTURE(memory_fixture, "trim gives the pool's unused memory back, als
     release(p, mib);
 }
 
-TEST_CASE_FIXTURE(memory_fixture, "without a thread to get it there is no more memory")
+TEST_CASE_FIXTURE(memory_fixture, "without a helper thread the pool does not grow")
 {
     release(allocate(512).value(), 512);
     helpers.stop();

@@ -1,7 +1,7 @@
-#include "cuda/load/driver_api.hpp"
+#include "cuda/driver/driver_api.hpp"
 
-#include "cuda/error.hpp"
-#include "cuda/load/driver_setup.hpp"
+#include "cuda/driver/driver_setup.hpp"
+#include "cuda/driver/error.hpp"
 #include "unit/cuda/chosen_library.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::cuda;
 
-/// A driver that has every symbol but those left out, and says what it is told to.
+/// A driver with every symbol except those left out; its functions return preset values.
 struct fake_library {
     static inline int version = oldest_driver;
     static inline CUresult version_result = CUDA_SUCCESS;
@@ -45,7 +45,7 @@ struct fake_library {
     {
         asked_for.push_back(symbol);
         if (left_out.contains(symbol))
-            return note_error(errc::library_too_old, "fake: no symbol " + symbol);
+            return make_error_with_message(errc::library_too_old, "fake: no symbol " + symbol);
         if (symbol == "cuDriverGetVersion")
             return reinterpret_cast<void*>(&get_version);
         if (symbol == "cuInit")
@@ -63,7 +63,7 @@ struct fake_library {
 
 TEST_SUITE_BEGIN("driver_api");
 
-TEST_CASE("every function is filled, from the symbol that the headers mean")
+TEST_CASE("every function is filled from the symbol version of the headers")
 {
     fake_library library;
     driver_api api;
@@ -87,7 +87,7 @@ TEST_CASE("every function is filled, from the symbol that the headers mean")
         CHECK_MESSAGE(!asked.contains(symbol), symbol);
 }
 
-TEST_CASE("each symbol is needed")
+TEST_CASE("every symbol is required")
 {
     fake_library whole;
     driver_api api;
@@ -103,7 +103,7 @@ TEST_CASE("each symbol is needed")
     }
 }
 
-TEST_CASE("a driver that is too old says so, whatever symbols it lacks")
+TEST_CASE("an old driver is reported as too old, whatever symbols it lacks")
 {
     fake_library library;
     library.version = 11080;
@@ -114,7 +114,7 @@ TEST_CASE("a driver that is too old says so, whatever symbols it lacks")
     CHECK(ec.message() == "/fake/libcuda.so.1: version 11.8, 12.4 or later is needed");
 
     library.left_out = {};
-    // The last without cuFuncGetParamInfo.
+    // 12.3 is the last version without cuFuncGetParamInfo.
     library.version = 12030;
     CHECK(library.fill(api) == errc::library_too_old);
     library.version = 13010;
@@ -122,7 +122,7 @@ TEST_CASE("a driver that is too old says so, whatever symbols it lacks")
     CHECK(api.version == 13010);
 }
 
-TEST_CASE("what the driver refuses is a typed error")
+TEST_CASE("each driver error at the start is mapped to an errc")
 {
     fake_library library;
     driver_api api;
@@ -170,7 +170,7 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("loaded_table");
 
-TEST_CASE("failures are tried again, success is kept for ever")
+TEST_CASE("failed loads are retried, and a successful load is kept")
 {
     loaded_table<int> table;
     int tries = 0;
@@ -191,7 +191,7 @@ TEST_CASE("failures are tried again, success is kept for ever")
     delete made;
 }
 
-TEST_CASE("threads that ask at once get the one table")
+TEST_CASE("threads that load at the same time get the same table")
 {
     loaded_table<int> table;
     std::atomic<int> made{0};

@@ -1,6 +1,6 @@
-#include "cuda/load/dynamic_library.hpp"
+#include "cuda/loader/dynamic_library.hpp"
 
-#include "core/environment.hpp"
+#include "posix/environment.hpp"
 #include "unit/cuda/chosen_library.hpp"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::cuda;
 
-// Any library will do that every machine has.
+// Any library that exists on every machine.
 constexpr const char* stand_in = "libm.so.6";
 
 bool contains(const std::string& text, const std::string& part)
@@ -50,7 +50,7 @@ struct temporary_file {
 
 TEST_SUITE_BEGIN("dynamic_library");
 
-TEST_CASE("a file that is not there is named, with the loader's reason")
+TEST_CASE("the error for a missing file names the file and the loader's reason")
 {
     const std::string message = message_of("/no/such/libcublas.so.13");
     CHECK(contains(message, "libcublas: tried /no/such/libcublas.so.13 ("));
@@ -58,7 +58,7 @@ TEST_CASE("a file that is not there is named, with the loader's reason")
     CHECK(message.find("/no/such") == message.rfind("/no/such"));
 }
 
-TEST_CASE("a file that is no library is named, with the loader's reason")
+TEST_CASE("the error for an invalid library names the file and the loader's reason")
 {
     const temporary_file text("these are words, and enough of them that the loader has something to look at\n");
     CHECK(contains(message_of(text.path.string()), "libcublas: tried " + text.path.string() + " ("));
@@ -67,12 +67,12 @@ TEST_CASE("a file that is no library is named, with the loader's reason")
     CHECK(contains(message_of(std::filesystem::temp_directory_path().string()), "libcublas: tried "));
 }
 
-TEST_CASE("the message stays of a readable length")
+TEST_CASE("the length of the error message is bounded")
 {
     CHECK(message_of("/no/" + std::string(3000, 'x')).size() < 6500);
 }
 
-TEST_CASE("a library that opens says where it lies and gives its functions")
+TEST_CASE("an opened library gives its path and its functions")
 {
     const chosen_library chosen(vendor_library::driver, stand_in);
     auto opened = dynamic_library::open(vendor_library::driver);
@@ -86,7 +86,7 @@ TEST_CASE("a library that opens says where it lies and gives its functions")
     CHECK(function(27.0) == doctest::Approx(3.0));
 }
 
-TEST_CASE("a missing symbol is named together with the file, and the pointer stays")
+TEST_CASE("the error for a missing symbol names the symbol and the file, and the pointer is unchanged")
 {
     const chosen_library chosen(vendor_library::driver, stand_in);
     auto opened = dynamic_library::open(vendor_library::driver);
@@ -98,7 +98,7 @@ TEST_CASE("a missing symbol is named together with the file, and the pointer sta
     CHECK((function == nullptr));
 }
 
-TEST_CASE("the environment names the file when the program does not")
+TEST_CASE("the environment variable selects the file when the program does not")
 {
     ::setenv("COACCEL_LIBNVRTC", "/no/such/file", 1);
     (void)detail::copy_environment();

@@ -1,6 +1,6 @@
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 
-#include "cuda/load/driver_setup.hpp"
+#include "cuda/driver/driver_setup.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,8 @@ void check_fault(const error_code& ec, fault expected)
         CHECK((ec == f) == (f == expected));
 }
 
-// What cuda.h says a process must be relaunched after, and what leaves a context without a known state.
+// Errors after which, according to cuda.h, the process must be relaunched, and errors that leave the context in an
+// unknown state.
 constexpr CUresult context_losses[] = {
     CUDA_ERROR_ILLEGAL_ADDRESS,
     CUDA_ERROR_LAUNCH_TIMEOUT,
@@ -39,7 +40,7 @@ constexpr CUresult context_losses[] = {
     CUDA_ERROR_EXTERNAL_DEVICE,
     CUDA_ERROR_MPS_CLIENT_TERMINATED,
     CUDA_ERROR_UNKNOWN,
-    // Younger than the oldest headers.
+    // Missing in the oldest headers.
     static_cast<CUresult>(226),
     static_cast<CUresult>(721),
 };
@@ -96,14 +97,14 @@ TEST_CASE("success is no error")
             CHECK_FALSE(error_code(0, *category) == f);
 }
 
-TEST_CASE("running out of memory is the same error as everywhere")
+TEST_CASE("out of memory is errc::out_of_memory")
 {
     CHECK(make_error(CUDA_ERROR_OUT_OF_MEMORY) == make_error_code(errc::out_of_memory));
     CHECK(make_error(CUBLAS_STATUS_ALLOC_FAILED) == make_error_code(errc::out_of_memory));
     CHECK(is_busy(make_error(CUDA_ERROR_OUT_OF_MEMORY)));
 }
 
-TEST_CASE("errors keep the vendor's value, in a category of the vendor's")
+TEST_CASE("errors keep the vendor's value, in a category per vendor library")
 {
     CHECK(make_error(CUDA_ERROR_ILLEGAL_ADDRESS) == error_code(700, driver_category()));
     CHECK(make_error(CUBLAS_STATUS_EXECUTION_FAILED) == error_code(13, cublas_category()));
@@ -114,7 +115,7 @@ TEST_CASE("errors keep the vendor's value, in a category of the vendor's")
     CHECK(make_error(CUDA_ERROR_INVALID_VALUE) != make_error(CUBLAS_STATUS_NOT_INITIALIZED));
 }
 
-TEST_CASE("each value of the driver belongs to one fault")
+TEST_CASE("each value of the driver maps to one fault")
 {
     for (int value = 1; value <= 1000; ++value) {
         const auto r = static_cast<CUresult>(value);
@@ -125,7 +126,7 @@ TEST_CASE("each value of the driver belongs to one fault")
     }
 }
 
-TEST_CASE("sticky is what no context of the process survives")
+TEST_CASE("sticky errors are those that no context of the process survives")
 {
     for (int value = 0; value <= 1000; ++value) {
         const auto r = static_cast<CUresult>(value);
@@ -136,7 +137,7 @@ TEST_CASE("sticky is what no context of the process survives")
     }
 }
 
-TEST_CASE("the other libraries' values belong to one fault each")
+TEST_CASE("each value of cuBLAS and NVRTC maps to one fault")
 {
     for (int value = 1; value <= 20; ++value) {
         check_fault(error_code(value, cublas_category()),
@@ -149,7 +150,7 @@ TEST_CASE("the other libraries' values belong to one fault each")
     }
 }
 
-TEST_CASE("a message names what happened")
+TEST_CASE("a message names the error")
 {
     CHECK(make_error(CUBLAS_STATUS_NOT_INITIALIZED).message() == "CUBLAS_STATUS_NOT_INITIALIZED");
     CHECK(make_error(CUBLAS_STATUS_LICENSE_ERROR).message() == "CUBLAS_STATUS_LICENSE_ERROR");
@@ -172,14 +173,14 @@ TEST_CASE("no two errors of a library have the same message")
         std::set<std::string> seen;
         for (int value = 0; value <= 1000; ++value) {
             const std::string message = category->message(value);
-            // A driver gives one text to all that it does not know.
+            // The driver has one text for all values that it does not know.
             if (!loaded_driver() || category != &driver_category())
                 CHECK_MESSAGE(seen.insert(message).second, message);
         }
     }
 }
 
-TEST_CASE("the driver's own words are used when there is a driver")
+TEST_CASE("messages use the driver's own text if a driver is loaded")
 {
     const driver_api api = talking_driver();
     CHECK(vendor_text(&api, CUDA_ERROR_ILLEGAL_ADDRESS) == "a bad address (CUDA_ERROR_ILLEGAL_ADDRESS)");

@@ -15,7 +15,7 @@ namespace {
 
 using test::fake_cuda;
 
-/// A context that is current, with two streams and a pool; gone at the end.
+/// A current context with two streams and a pool; destroyed at the end.
 struct session {
     explicit session(fake_cuda& f) : fake(f), api(f.api())
     {
@@ -108,7 +108,7 @@ TEST_CASE("an event has passed when its latest record has run")
     CHECK(s.api.cuEventQuery(e) == CUDA_ERROR_NOT_READY);
     CHECK(s.api.cuStreamWaitEvent(s.second, e, 0) == CUDA_SUCCESS);
     CHECK(s.api.cuEventRecord(e, s.first) == CUDA_SUCCESS);
-    // The wait is for the record there was when it was called.
+    // The wait refers to the last record before the call.
     CHECK_FALSE(fake.step(s.second));
     CHECK(fake.step(s.first));
     CHECK(s.api.cuEventQuery(e) == CUDA_ERROR_NOT_READY);
@@ -118,7 +118,7 @@ TEST_CASE("an event has passed when its latest record has run")
     CHECK(s.api.cuEventDestroy(e) == CUDA_SUCCESS);
 }
 
-TEST_CASE("streams are interleaved, but for the waits between them")
+TEST_CASE("streams interleave, except for waits between them")
 {
     bool second_was_ahead = false;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -173,7 +173,7 @@ TEST_CASE("streams are interleaved, but for the waits between them")
     CHECK(second_was_ahead);
 }
 
-TEST_CASE("a host function is called in its turn, on a thread of the driver's")
+TEST_CASE("a host function runs in stream order, on a driver thread")
 {
     fake_cuda fake(stepped());
     session s(fake);
@@ -195,7 +195,7 @@ TEST_CASE("a host function is called in its turn, on a thread of the driver's")
     CHECK(fake.host_functions_called() == 1);
 }
 
-TEST_CASE("a blocked stream lets the others go on")
+TEST_CASE("a blocked stream does not block other streams")
 {
     fake_cuda fake;
     session s(fake);
@@ -212,7 +212,7 @@ TEST_CASE("a blocked stream lets the others go on")
     CHECK(s.api.cuEventDestroy(elsewhere) == CUDA_SUCCESS);
 }
 
-TEST_CASE("copies take page-locked and managed memory, and see it as it is when they run")
+TEST_CASE("copies take page-locked and managed memory, and access it when they run")
 {
     fake_cuda fake(stepped());
     session s(fake);
@@ -245,7 +245,7 @@ TEST_CASE("copies take page-locked and managed memory, and see it as it is when 
     CHECK(fake.allocated() == 0);
 }
 
-TEST_CASE("a pool counts, keeps to its limit and can be trimmed")
+TEST_CASE("a pool counts its memory, keeps its limit and can be trimmed")
 {
     fake_cuda fake;
     session s(fake);
@@ -270,7 +270,7 @@ TEST_CASE("a pool counts, keeps to its limit and can be trimmed")
     CHECK(attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 0);
 }
 
-TEST_CASE("what the real driver punishes only sometimes is a violation each time")
+TEST_CASE("errors that the real driver detects only sometimes are always violations")
 {
     fake_cuda fake(stepped());
     std::size_t expected = 0;
@@ -331,7 +331,7 @@ TEST_CASE("what the real driver punishes only sometimes is a violation each time
     CHECK(fake.verdict().find("left behind") != std::string::npos);
 }
 
-TEST_CASE("calls fail as they are told to, once")
+TEST_CASE("an injected failure of a call happens once")
 {
     fake_cuda fake;
     session s(fake);

@@ -1,6 +1,6 @@
-#include "cuda/load/library_search.hpp"
+#include "cuda/loader/library_search.hpp"
 
-#include "core/environment.hpp"
+#include "posix/environment.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ constexpr auto driver = vendor_library::driver;
 constexpr auto cublas = vendor_library::cublas;
 constexpr auto nvrtc = vendor_library::nvrtc;
 
-/// A machine that has these files, and the folders they are in.
+/// A machine with these files and their folders.
 search_world world_of(variables environment, strings files)
 {
     search_world w;
@@ -71,7 +71,7 @@ void check(const std::vector<row>& rows)
 
 TEST_SUITE_BEGIN("library_search");
 
-TEST_CASE("what the program chose goes before the environment, and that before the search")
+TEST_CASE("the program's choice precedes the environment, and the environment precedes the search")
 {
     const strings toolkit{"/usr/local/cuda/lib64/libcublas.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13"};
     const variables all{{"COACCEL_LIBCUDA", "/e/cuda"}, {"COACCEL_LIBCUBLAS", "/e/blas"}, {"COACCEL_LIBNVRTC", "rtc"}};
@@ -87,7 +87,7 @@ TEST_CASE("what the program chose goes before the environment, and that before t
     });
 }
 
-TEST_CASE("the driver is left to the loader, under its one good name")
+TEST_CASE("the driver is loaded only as libcuda.so.1, by the loader")
 {
     check({
         {"bare machine", driver, "", {}, {}, {"libcuda.so.1"}},
@@ -100,7 +100,7 @@ TEST_CASE("the driver is left to the loader, under its one good name")
     });
 }
 
-TEST_CASE("the loader is asked first, for the newer version first")
+TEST_CASE("the loader is tried first, with the newer version first")
 {
     check({
         {"cublas", cublas, "", {}, {}, bare_cublas},
@@ -108,7 +108,7 @@ TEST_CASE("the loader is asked first, for the newer version first")
     });
 }
 
-TEST_CASE("toolkits are searched from the named to the newest to the oldest")
+TEST_CASE("toolkits are searched from the named one to the newest to the oldest")
 {
     check({
         {"only the right library",
@@ -154,7 +154,7 @@ TEST_CASE("toolkits are searched from the named to the newest to the oldest")
     });
 }
 
-TEST_CASE("wheels come last, from the environment in use to the system's")
+TEST_CASE("wheels are searched last, from the active environment to the system's")
 {
     const std::string cublas_wheel = "/nvidia/cublas/lib/libcublas.so.12";
     const std::string cu13 = "/nvidia/cu13/lib/libcublas.so.13";
@@ -201,7 +201,7 @@ TEST_CASE("wheels come last, from the environment in use to the system's")
     });
 }
 
-TEST_CASE("the plan names the folders that were there, also those without the library")
+TEST_CASE("the plan lists the existing folders, including those without the library")
 {
     const auto world = world_of({{"CUDA_HOME", "/gone"}}, {"/usr/local/cuda/lib64/libfft.so",
                                                            "/usr/lib/python3.11/dist-packages/nvidia/cublas/lib/x"});
@@ -211,7 +211,7 @@ TEST_CASE("the plan names the folders that were there, also those without the li
     CHECK(plan_search(cublas, "/x", world).folders.empty());
 }
 
-TEST_CASE("the real world is this process and its files")
+TEST_CASE("search_world::real() reads the environment and the file system")
 {
     const search_world world = search_world::real();
     ::setenv("COACCEL_TEST_VARIABLE", "value", 1);
@@ -229,17 +229,17 @@ TEST_CASE("the real world is this process and its files")
     CHECK(world.names("/no/such/folder").empty());
 }
 
-TEST_CASE("each library has a name and a variable of its own")
+TEST_CASE("each library has its own name and variable")
 {
-    CHECK(name(driver) == "libcuda");
-    CHECK(name(cublas) == "libcublas");
-    CHECK(name(nvrtc) == "libnvrtc");
+    CHECK(to_string(driver) == "libcuda");
+    CHECK(to_string(cublas) == "libcublas");
+    CHECK(to_string(nvrtc) == "libnvrtc");
     CHECK(std::string(variable_of(driver)) == "COACCEL_LIBCUDA");
     CHECK(std::string(variable_of(cublas)) == "COACCEL_LIBCUBLAS");
     CHECK(std::string(variable_of(nvrtc)) == "COACCEL_LIBNVRTC");
 }
 
-TEST_CASE("use_library is remembered for each library alone, and taken back by an empty path")
+TEST_CASE("use_library applies to one library, and an empty path resets it")
 {
     use_library(cublas, "/a");
     use_library(nvrtc, "/b");

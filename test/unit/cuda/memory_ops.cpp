@@ -1,9 +1,9 @@
 #include "cuda/backend.hpp"
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "memory_support.hpp"
 #include "support/fake_cublas.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -21,7 +21,7 @@ namespace {
 using namespace coaccel;
 using cuda::backend;
 
-/// A backend on the fake driver, and one stream of it.
+/// A backend on the fake driver, with one stream.
 struct ops_fixture {
     explicit ops_fixture(const cuda_options& how = {})
         : made(create(how)), here(made->enter()), stream(made->make_stream(priority::normal).value())
@@ -70,7 +70,7 @@ struct ops_fixture {
         return ec ? ec : late;
     }
 
-    /// Memory of the fake is memory of this process.
+    /// The fake's device memory is ordinary memory of this process.
     template <class T>
     std::vector<T> content(const void* p, std::size_t count)
     {
@@ -87,7 +87,7 @@ struct ops_fixture {
     backend::stream stream;
 };
 
-/// Only the size of an operand is looked at by a backend.
+/// A backend uses only the size of an operand.
 template <element T>
 ref<T> of_size(std::size_t count)
 {
@@ -114,7 +114,7 @@ bool same(const std::vector<T>& a, const std::vector<T>& b)
 template <element T>
 void check_fill(ops_fixture& f)
 {
-    CAPTURE(std::string(name(dtype_v<T>)));
+    CAPTURE(std::string(to_string(dtype_v<T>)));
     for (const std::size_t count : {1, 2, 1023, 1024, 1025, 5000}) {
         CAPTURE(count);
         auto* p = static_cast<T*>(f.allocate((count + 2) * sizeof(T)));
@@ -137,7 +137,7 @@ void check_fill(ops_fixture& f)
 template <element T>
 void check_transfers(ops_fixture& f)
 {
-    CAPTURE(std::string(name(dtype_v<T>)));
+    CAPTURE(std::string(to_string(dtype_v<T>)));
     for (const std::size_t count : {std::size_t(5), std::size_t(100000)}) {
         CAPTURE(count);
         const std::size_t size = count * sizeof(T);
@@ -179,12 +179,12 @@ void check_all(ops_fixture& f, type_list<Ts...>)
 
 TEST_SUITE_BEGIN("cuda memory ops");
 
-TEST_CASE_FIXTURE(ops_fixture, "fills and transfers move every bit of every element type, and nothing beside")
+TEST_CASE_FIXTURE(ops_fixture, "fills and transfers move every bit of every element type, and nothing else")
 {
     check_all(*this, element_types{});
 }
 
-TEST_CASE_FIXTURE(ops_fixture, "a refusal at each call of a fill or copy is the op's error")
+TEST_CASE_FIXTURE(ops_fixture, "a driver error at any call of a fill or copy fails the op")
 {
     using c128 = std::complex<double>;
     void* p = allocate(4000 * sizeof(c128));
@@ -228,7 +228,7 @@ TEST_CASE_FIXTURE(ops_fixture,
     CHECK(fake.calls("cuMemAdvise") == 14);
 }
 
-TEST_CASE("a prefetch to nowhere and an advice that is none are the caller's mistakes")
+TEST_CASE("a prefetch or an advice with an invalid argument is a caller error")
 {
     const auto target = of_size<float>(1);
     CHECK(memory::prefetch<float>{.target = target}.check() == error_code());
@@ -239,7 +239,7 @@ TEST_CASE("a prefetch to nowhere and an advice that is none are the caller's mis
     CHECK(memory::advise<float>{.target = target, .what = memory::advice(7)}.check() == errc::invalid_argument);
 }
 
-TEST_CASE_FIXTURE(ops_fixture, "trim gives back what the pools keep")
+TEST_CASE_FIXTURE(ops_fixture, "trim releases memory cached by the pools")
 {
     constexpr std::size_t size = std::size_t(32) << 20;
     made->release(stream, allocate(size), size, memory_kind::device);
@@ -254,7 +254,7 @@ TEST_CASE_FIXTURE(ops_fixture, "trim gives back what the pools keep")
     CHECK(made->memory().pinned_reserved == 0);
 }
 
-TEST_CASE("copies and reductions end while users hold all the pinned memory they can get")
+TEST_CASE("copies and reductions complete while users hold all pinned memory available to them")
 {
     constexpr std::size_t mib = std::size_t(1) << 20;
     for (const std::uint64_t limit : {4 * mib, 64 * mib})
@@ -271,7 +271,7 @@ TEST_CASE("copies and reductions end while users hold all the pinned memory they
                     held.push_back(p);
                     continue;
                 }
-                // Nothing is on its way any more, and nobody will let go.
+                // No slab is being created any more, and no block will be released.
                 if (f.made->quiet() && f.told.count() == rung)
                     break;
                 std::this_thread::yield();
@@ -294,7 +294,7 @@ TEST_CASE("copies and reductions end while users hold all the pinned memory they
         }
 }
 
-TEST_CASE_FIXTURE(ops_fixture, "a function of the caller's gets the stream its op is on")
+TEST_CASE_FIXTURE(ops_fixture, "a user function gets the stream of its op")
 {
     struct seen {
         std::string backend;

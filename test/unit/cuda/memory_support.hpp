@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_CUDA_MEMORY_SUPPORT_HPP
 #define COACCEL_TEST_UNIT_CUDA_MEMORY_SUPPORT_HPP
 
-#include "cuda/backstage.hpp"
+#include "cuda/driver/driver_threads.hpp"
 #include "support/fake_cuda.hpp"
 #include "support/gate.hpp"
 #include "support/sanitized.hpp"
@@ -14,7 +14,7 @@
 
 namespace test {
 
-/// A fake driver with a context that is current, two streams and the threads behind it.
+/// A fake driver with a current context, two streams and a thread pool.
 struct fake_context {
     explicit fake_context(const fake_cuda::settings& how = {}, int threads = 2)
         : fake(how), api(fake.api()), context(make()), helpers(api, context, threads)
@@ -40,14 +40,14 @@ struct fake_context {
         return made;
     }
 
-    /// Keeps every thread of the backstage busy until the gate is opened.
+    /// Keeps every thread of the pool busy until the gate is opened.
     void occupy(gate& g)
     {
-        for (int i = 0; i < helpers.max_threads(); ++i)
+        for (std::size_t i = 0; i < helpers.limit(); ++i)
             REQUIRE(helpers.run([&g] { g.pass(); }));
     }
 
-    /// Calls again and again, whenever the told has rung, until there is an answer.
+    /// Repeats the call after each notification, until there is an answer.
     template <class Ask>
     auto until_answered(Ask ask)
     {
@@ -64,9 +64,9 @@ struct fake_context {
     const coaccel::cuda::driver_api& api;
     CUcontext context;
     test::told told;
-    /// Here, because the threads of the backstage may stand in them to the end.
+    /// Declared before `helpers`, because threads of the pool may wait in a gate until the end.
     std::array<gate, 2> gates;
-    coaccel::cuda::backstage helpers;
+    coaccel::cuda::driver_threads helpers;
     CUstream stream = nullptr;
     CUstream growth = nullptr;
 };

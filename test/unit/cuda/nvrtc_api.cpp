@@ -1,9 +1,9 @@
-#include "cuda/load/nvrtc_api.hpp"
+#include "cuda/jit/nvrtc_api.hpp"
 
 #include "chosen_library.hpp"
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "cuda/jit/compiler.hpp"
-#include "cuda/load/nvrtc_setup.hpp"
+#include "cuda/jit/nvrtc_setup.hpp"
 
 #include <doctest/doctest.h>
 
@@ -45,7 +45,7 @@ struct fake_library {
         const symbol_lookup find = [this](const char* symbol) -> result<void*> {
             asked_for.push_back(symbol);
             if (left_out.contains(symbol))
-                return note_error(errc::library_too_old, std::string("fake: no symbol ") + symbol);
+                return make_error_with_message(errc::library_too_old, std::string("fake: no symbol ") + symbol);
             if (std::string(symbol) == "nvrtcVersion")
                 return reinterpret_cast<void*>(&get_version);
             return reinterpret_cast<void*>(&anything);
@@ -58,7 +58,7 @@ struct fake_library {
 
 TEST_SUITE_BEGIN("nvrtc_api");
 
-TEST_CASE("every function is filled, and needed")
+TEST_CASE("every function is filled, and every symbol is required")
 {
     fake_library whole;
     nvrtc_api api;
@@ -98,7 +98,7 @@ TEST_CASE("versions before 12.0 are too old")
     CHECK(library.fill(api) == make_error(NVRTC_ERROR_INTERNAL_ERROR));
 }
 
-TEST_CASE("the one of this machine, if there is one, is good and stays")
+TEST_CASE("the installed NVRTC, if any, is recent enough and is loaded once")
 {
     const auto loaded = load_nvrtc();
     if (!loaded) {
@@ -112,8 +112,8 @@ TEST_CASE("the one of this machine, if there is one, is good and stays")
     CHECK(load_nvrtc().value() == loaded.value());
 }
 
-// In a process of its own: a compiler that has been opened is never given back.
-TEST_CASE("without a compiler a host function stands in for a kernel, but not on a GPU" * doctest::skip())
+// Run in its own process: a loaded compiler is never unloaded.
+TEST_CASE("without a compiler a host function replaces a kernel, but not on a GPU" * doctest::skip())
 {
     const chosen_library nowhere(vendor_library::nvrtc, "/nowhere/libnvrtc.so.13");
     REQUIRE_FALSE(load_nvrtc());

@@ -1,6 +1,6 @@
-#include "cuda/pinned_pool.hpp"
+#include "cuda/memory/pinned_pool.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "memory_support.hpp"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ using cuda::pinned_pool;
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
-/// What users never have of a limit that is not large.
+/// The reserve of a limit that is not large.
 constexpr std::size_t least_reserve = 2 * mib;
 
 struct pool_fixture : test::fake_context {
@@ -57,7 +57,8 @@ struct pool_fixture : test::fake_context {
 
 TEST_SUITE_BEGIN("pinned_pool");
 
-TEST_CASE_FIXTURE(pool_fixture, "the first request has memory made on the backstage, the next ones have what is there")
+TEST_CASE_FIXTURE(pool_fixture,
+                  "the first request allocates memory on another thread, and later requests use that memory")
 {
     CHECK(pool->try_allocate(1000).value() == nullptr);
     told.wait_for(1);
@@ -79,7 +80,7 @@ TEST_CASE_FIXTURE(pool_fixture, "the first request has memory made on the backst
     CHECK(told.count() == 1);
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "who asks while memory is being made does not have it made twice")
+TEST_CASE_FIXTURE(pool_fixture, "requests during an allocation do not allocate again")
 {
     occupy(gates[0]);
     for (int i = 0; i < 10; ++i)
@@ -90,7 +91,7 @@ TEST_CASE_FIXTURE(pool_fixture, "who asks while memory is being made does not ha
     CHECK(fake.calls("cuMemHostRegister") == 1);
 }
 
-TEST_CASE("what is larger than the limit is refused at once, what is not is had when others let go")
+TEST_CASE("a request above the limit is refused at once, and others wait for a release")
 {
     pool_fixture f(8 * mib + least_reserve);
     CHECK(f.pool->try_allocate(8 * mib + 1).error() == errc::out_of_memory);
@@ -101,7 +102,7 @@ TEST_CASE("what is larger than the limit is refused at once, what is not is had 
     CHECK(f.told.count() == before);
     f.pool->release(all);
     CHECK(f.told.count() == before + 1);
-    // The unused slab makes room for one of another size.
+    // The unused slab is given up for one of another size.
     void* little = f.allocate(1).value();
     CHECK(f.fake.calls("cuMemHostUnregister") == 1);
     CHECK(f.pool->reserved() <= 8 * mib);
@@ -110,7 +111,7 @@ TEST_CASE("what is larger than the limit is refused at once, what is not is had 
     CHECK(f.fake.registered() == 8 * mib);
 }
 
-TEST_CASE("a part of each limit is kept from users, more of it where there is more")
+TEST_CASE("the reserve grows with the limit")
 {
     struct row {
         std::uint64_t limit;
@@ -134,7 +135,7 @@ TEST_CASE("a part of each limit is kept from users, more of it where there is mo
     }
 }
 
-TEST_CASE("what copies and results need is there when users have all they can get")
+TEST_CASE("the reserve serves copies and results while users hold all other memory")
 {
     for (const std::uint64_t limit : {std::uint64_t(8 * kib), std::uint64_t(4 * mib), std::uint64_t(64 * mib)}) {
         CAPTURE(limit);
@@ -156,7 +157,7 @@ TEST_CASE("what copies and results need is there when users have all they can ge
     }
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "a release tells nobody when nobody waits")
+TEST_CASE_FIXTURE(pool_fixture, "a release notifies only if a request waits")
 {
     void* p = allocate(100).value();
     const int before = told.count();
@@ -164,7 +165,7 @@ TEST_CASE_FIXTURE(pool_fixture, "a release tells nobody when nobody waits")
     CHECK(told.count() == before);
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "nobody is told after the listener was taken back")
+TEST_CASE_FIXTURE(pool_fixture, "no notification arrives after the listener is removed")
 {
     pool->listen({});
     CHECK(pool->try_allocate(100).value() == nullptr);
@@ -173,7 +174,7 @@ TEST_CASE_FIXTURE(pool_fixture, "nobody is told after the listener was taken bac
     CHECK(told.count() == 0);
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "a driver that refuses is the answer to one request, and the next one tries again")
+TEST_CASE_FIXTURE(pool_fixture, "a driver error fails one request, and the next request tries again")
 {
     struct row {
         CUresult says;
@@ -199,7 +200,7 @@ TEST_CASE_FIXTURE(pool_fixture, "a driver that refuses is the answer to one requ
     }
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "a refusal is forgotten where memory has come back in the meantime")
+TEST_CASE_FIXTURE(pool_fixture, "memory released after a driver error satisfies the next request")
 {
     std::vector<void*> all;
     for (int i = 0; i < 4; ++i)
@@ -212,7 +213,7 @@ TEST_CASE_FIXTURE(pool_fixture, "a refusal is forgotten where memory has come ba
     CHECK(pool->try_allocate(4 * mib).value() == all.back());
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "trim gives back what nobody holds")
+TEST_CASE_FIXTURE(pool_fixture, "trim releases unused memory")
 {
     void* held = allocate(100).value();
     void* gone = allocate(6 * mib).value();
@@ -224,7 +225,7 @@ TEST_CASE_FIXTURE(pool_fixture, "trim gives back what nobody holds")
     std::memset(held, 1, 100);
 }
 
-TEST_CASE("after a detach there is nothing new, and what is held stays good")
+TEST_CASE("after a detach allocations fail, and held memory stays valid")
 {
     for (const bool alive : {true, false}) {
         CAPTURE(alive);
@@ -237,7 +238,7 @@ TEST_CASE("after a detach there is nothing new, and what is held stays good")
         CHECK(f.fake.calls("cuMemHostUnregister") == unregistered + (alive ? 3 : 0));
         CHECK(f.pool->reserved() == 4 * mib);
         CHECK(f.pool->try_allocate(1).error() == errc::context_lost);
-        // A helper may be on its way to its first call still.
+        // A pool thread may not have made its first call, cuCtxSetCurrent, yet.
         const auto calls_of_pool = [&] { return f.fake.calls() - f.fake.calls("cuCtxSetCurrent"); };
         const int calls = calls_of_pool();
         const int before = f.told.count();
@@ -254,7 +255,7 @@ TEST_CASE("after a detach there is nothing new, and what is held stays good")
     }
 }
 
-TEST_CASE_FIXTURE(pool_fixture, "a job that comes after the detach leaves the driver alone")
+TEST_CASE_FIXTURE(pool_fixture, "a job that runs after the detach makes no driver call")
 {
     occupy(gates[0]);
     CHECK(pool->try_allocate(100).value() == nullptr);
@@ -269,7 +270,7 @@ TEST_CASE_FIXTURE(pool_fixture, "a job that comes after the detach leaves the dr
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("without a thread to make it there is no memory, and what was to be given up stays")
+TEST_CASE("without a helper thread no memory is allocated, and unused slabs are kept")
 {
     pool_fixture f(8 * mib + least_reserve);
     void* p = f.allocate(8 * mib).value();
@@ -280,7 +281,7 @@ TEST_CASE("without a thread to make it there is no memory, and what was to be gi
     CHECK(f.pool->try_allocate(8 * mib).value() == p);
 }
 
-TEST_CASE("many threads take and release while the context goes")
+TEST_CASE("many threads allocate and release during a detach")
 {
     for (int round = 0; round < 10; ++round) {
         CAPTURE(round);

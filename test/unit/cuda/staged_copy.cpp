@@ -1,6 +1,6 @@
-#include "cuda/staged_copy.hpp"
+#include "cuda/memory/staged_copy.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "memory_support.hpp"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ bytes random_bytes(std::size_t n)
 {
     static std::mt19937_64 random(std::random_device{}());
     bytes data(n);
-    // A word at a time: byte by byte, much of a sanitizer's time would go into this.
+    // One word at a time: byte by byte this would take too long with a sanitizer.
     for (std::size_t at = 0; at < n; at += sizeof(std::uint64_t)) {
         const std::uint64_t word = random();
         std::memcpy(data.data() + at, &word, std::min(sizeof(word), n - at));
@@ -92,7 +92,8 @@ struct copy_fixture : test::fake_context {
         return {first, first + n};
     }
 
-    /// As the engine does it: again at each nudge, and finished once the stream has passed it.
+    /// As the engine does: repeats the call after each notification, and finishes the op once the stream has completed
+    /// it.
     error_code run(const host_copy& what)
     {
         bound_op op;
@@ -138,7 +139,7 @@ struct copy_fixture : test::fake_context {
     std::optional<staged_copies> copies;
 };
 
-/// What a download is collected in.
+/// Collects a download.
 struct basket {
     bytes data;
     int appended = 0;
@@ -172,7 +173,7 @@ constexpr std::size_t sizes[] = {1,       3,           4096,        64 * kib, 64
 
 TEST_SUITE_BEGIN("staged_copies");
 
-TEST_CASE("every byte arrives, whatever the size, the threads and the pinned memory there is")
+TEST_CASE("every byte arrives, for any size, number of threads and amount of pinned memory")
 {
     struct row {
         int threads;
@@ -199,7 +200,7 @@ TEST_CASE("every byte arrives, whatever the size, the threads and the pinned mem
     }
 }
 
-TEST_CASE("a download is appended when it is little and has room made for it when it is much")
+TEST_CASE("a small download is appended, and a large one reserves room first")
 {
     copy_fixture f;
     for (const std::size_t n : sizes) {
@@ -219,7 +220,7 @@ TEST_CASE("a download is appended when it is little and has room made for it whe
     CHECK(f.busy == 0);
 }
 
-TEST_CASE_FIXTURE(copy_fixture, "memory that is page-locked as a whole is copied directly")
+TEST_CASE_FIXTURE(copy_fixture, "memory that is entirely page-locked is copied directly")
 {
     constexpr std::size_t n = 2 * mib;
     auto data = random_bytes(n);
@@ -242,7 +243,7 @@ TEST_CASE_FIXTURE(copy_fixture, "memory that is page-locked as a whole is copied
     REQUIRE(api.cuMemHostUnregister(data.data()) == CUDA_SUCCESS);
 }
 
-TEST_CASE_FIXTURE(copy_fixture, "memory that is page-locked in part, or that the driver will not speak of, is staged")
+TEST_CASE_FIXTURE(copy_fixture, "memory that is partly page-locked, or unknown to the driver, is staged")
 {
     constexpr std::size_t n = 2 * mib;
     auto data = random_bytes(n);
@@ -268,7 +269,7 @@ TEST_CASE_FIXTURE(copy_fixture, "managed memory is copied directly")
     CHECK(pool->reserved() == 0);
 }
 
-TEST_CASE("a copy that waits for the stream leaves its thread to other jobs")
+TEST_CASE("a copy that waits for the stream leaves its thread free for other jobs")
 {
     for (const auto way : {direction::to_device, direction::to_host}) {
         CAPTURE(int(way));
@@ -299,7 +300,7 @@ TEST_CASE("a copy that waits for the stream leaves its thread to other jobs")
     }
 }
 
-TEST_CASE_FIXTURE(copy_fixture, "what was submitted keeps its pinned memory until it is finished")
+TEST_CASE_FIXTURE(copy_fixture, "a submitted copy keeps its pinned memory until it is finished")
 {
     auto data = random_bytes(1000);
     const CUdeviceptr p = device(data.size());
@@ -315,7 +316,7 @@ TEST_CASE_FIXTURE(copy_fixture, "what was submitted keeps its pinned memory unti
     CHECK(pool->used() == 0);
 }
 
-TEST_CASE("each refusal of the driver, at any of its calls, is the op's error and leaves nothing behind")
+TEST_CASE("a driver error at any call fails the op and leaks nothing")
 {
     struct row {
         const char* function;
@@ -352,7 +353,7 @@ TEST_CASE("each refusal of the driver, at any of its calls, is the op's error an
     }
 }
 
-TEST_CASE("where no pinned memory is to be had the op is told so")
+TEST_CASE("an op that gets no pinned memory fails")
 {
     copy_fixture f(2, 2048);
     auto data = random_bytes(mib);
@@ -362,7 +363,7 @@ TEST_CASE("where no pinned memory is to be had the op is told so")
     CHECK(f.write(p, data) == errc::out_of_memory);
 }
 
-TEST_CASE_FIXTURE(copy_fixture, "without a thread to run it the op is told so")
+TEST_CASE_FIXTURE(copy_fixture, "an op that gets no thread fails")
 {
     auto data = random_bytes(2 * mib);
     const CUdeviceptr p = device(2 * mib);
@@ -373,7 +374,7 @@ TEST_CASE_FIXTURE(copy_fixture, "without a thread to run it the op is told so")
     CHECK(pool->used() == 0);
 }
 
-TEST_CASE("a copy leaves the caller's memory once the context is given up, and is owned to the end")
+TEST_CASE("a copy stops using the caller's memory when its context is given up, and stays owned to the end")
 {
     for (const auto way : {direction::to_device, direction::to_host}) {
         CAPTURE(int(way));
@@ -399,7 +400,7 @@ TEST_CASE("a copy leaves the caller's memory once the context is given up, and i
             f.helpers.stop();
             CHECK(f.fake.calls_after_death() == 0);
             f.fake.let_go(f.stream);
-            // Never finished.
+            // The op is never finished.
             if (!killed) {
                 REQUIRE(f.api.cuStreamSynchronize(f.stream) == CUDA_SUCCESS);
                 f.given_up = false;
@@ -408,7 +409,7 @@ TEST_CASE("a copy leaves the caller's memory once the context is given up, and i
     }
 }
 
-TEST_CASE("a copy that has not begun is not in the caller's memory, and never will be")
+TEST_CASE("a copy that has not begun never uses the caller's memory after its context is given up")
 {
     copy_fixture f(1);
     std::promise<void> gate;
@@ -432,7 +433,7 @@ TEST_CASE("a copy that has not begun is not in the caller's memory, and never wi
     f.given_up = false;
 }
 
-TEST_CASE("many copies at once share what there is")
+TEST_CASE("many concurrent copies share the pinned memory")
 {
     copy_fixture f(3, 4 * mib);
     struct one {

@@ -1,7 +1,7 @@
+#include "cuda/blas/cublas_api.hpp"
+#include "cuda/driver/driver_api.hpp"
 #include "cuda/inspect.hpp"
-#include "cuda/load/cublas_api.hpp"
-#include "cuda/load/driver_api.hpp"
-#include "cuda/load/nvrtc_api.hpp"
+#include "cuda/jit/nvrtc_api.hpp"
 
 #include <coaccel/device/system_info.hpp>
 
@@ -20,7 +20,7 @@ bool contains(const std::string& text, const std::string& part)
     return text.find(part) != std::string::npos;
 }
 
-/// A driver with this many GPUs, of which one may be broken.
+/// A driver with this many GPUs, one of which may be broken.
 struct fake_machine {
     static inline int gpus = 0;
     static inline int broken = -1;
@@ -83,7 +83,7 @@ struct fake_machine {
 
 TEST_SUITE_BEGIN("system_info");
 
-TEST_CASE("a machine with everything is described in full")
+TEST_CASE("a complete machine is described in full")
 {
     const system_info info = fake_machine(2).inspect();
     CHECK(info.cuda_built);
@@ -106,13 +106,13 @@ TEST_CASE("a machine with everything is described in full")
                              "device_kind::best: GPU 0\n");
 }
 
-TEST_CASE("what is missing is named, with what that disables")
+TEST_CASE("the report names missing libraries and the features that they disable")
 {
     system_info info;
     info.coaccel_version = "1.2.3";
     info.host_backend = true;
     info.host_threads = 1;
-    const auto missing = [](const char* what) { return note_error(errc::library_missing, what); };
+    const auto missing = [](const char* what) { return make_error_with_message(errc::library_missing, what); };
     cuda::inspect(info, missing("no driver here"), missing("no cublas here"), missing("no nvrtc here"));
     CHECK(info.gpus.empty());
     CHECK(to_string(info) == "coaccel 1.2.3\n"
@@ -136,7 +136,7 @@ TEST_CASE("what is missing is named, with what that disables")
     CHECK(contains(without_host, "device_kind::best: not available\n"));
 }
 
-TEST_CASE("a build without backends says so")
+TEST_CASE("the report of a build without backends says so")
 {
     system_info info;
     info.coaccel_version = "1.2.3";
@@ -146,7 +146,7 @@ TEST_CASE("a build without backends says so")
                              "device_kind::best: not available\n");
 }
 
-TEST_CASE("a driver that does not name its GPUs is a problem of its own")
+TEST_CASE("a driver that lists no GPUs is reported as a problem")
 {
     fake_machine machine(0);
     CHECK(machine.inspect().libraries.front().problem == "the driver finds no GPU");
@@ -169,7 +169,7 @@ TEST_CASE("a broken GPU does not hide the others")
     CHECK(driver.disables == "the GPUs named there");
 }
 
-TEST_CASE("the machine at hand can be inspected, with or without a GPU")
+TEST_CASE("this machine can be inspected, with or without a GPU")
 {
     const system_info info = inspect_system();
     CHECK(info.coaccel_version == COACCEL_VERSION_STRING);

@@ -49,7 +49,7 @@ struct fixture {
 
 TEST_SUITE_BEGIN("admission");
 
-TEST_CASE("requests go in the order in which they came, as far as the count allows")
+TEST_CASE("requests start in FIFO order, up to max_in_flight")
 {
     fixture f;
     auto& a = f.queued();
@@ -67,7 +67,7 @@ TEST_CASE("requests go in the order in which they came, as far as the count allo
     CHECK(f.gate.empty());
 }
 
-TEST_CASE("bytes are bounded, but one too large for the bound runs beside others, one such at a time")
+TEST_CASE("max_bytes_in_flight bounds all transfers, except for one larger transfer at a time")
 {
     fixture f({.max_in_flight = 5, .max_bytes_in_flight = 100, .max_queued = 9});
     auto& small = f.queued(60);
@@ -92,7 +92,7 @@ TEST_CASE("bytes are bounded, but one too large for the bound runs beside others
     CHECK(f.gate.next() == &too_much);
 }
 
-TEST_CASE("who will not wait starts beside a transfer that is larger than the bound")
+TEST_CASE("a when_full::fail request starts beside a transfer that is larger than the bound")
 {
     fixture f;
     auto& large = f.queued(500);
@@ -112,7 +112,7 @@ TEST_CASE("the queue is bounded")
     CHECK(f.gate.queued() == 4);
 }
 
-TEST_CASE("who will not wait is refused unless it can start at once")
+TEST_CASE("a when_full::fail request is refused unless it can start at once")
 {
     fixture f;
     auto& impatient = f.make();
@@ -125,13 +125,13 @@ TEST_CASE("who will not wait is refused unless it can start at once")
     behind.options.when_full = when_full::fail;
     CHECK(f.gate.would_refuse(behind));
     CHECK(f.gate.offer(behind, true, f.now) == errc::queue_full);
-    // When the others can be started first, there is no need to.
+    // The request is not refused once the earlier ones have been started.
     (void)f.gate.next();
     CHECK_FALSE(f.gate.would_refuse(behind));
     CHECK_FALSE(f.gate.would_refuse(f.make()));
 }
 
-TEST_CASE("a deadline in the past is refused, one in the future expires in time")
+TEST_CASE("a past deadline is refused, and a future deadline expires when it is reached")
 {
     fixture f;
     auto& late = f.make();
@@ -153,7 +153,7 @@ TEST_CASE("a deadline in the past is refused, one in the future expires in time"
     CHECK(f.gate.first_deadline() == exec_options::no_deadline);
 }
 
-TEST_CASE("a request taken out leaves no trace")
+TEST_CASE("a removed request leaves no trace")
 {
     fixture f;
     auto& a = f.queued();
@@ -169,7 +169,7 @@ TEST_CASE("a request taken out leaves no trace")
     CHECK(f.gate.next() == nullptr);
 }
 
-TEST_CASE("requests put back go in the order in which they came, before those that were never started")
+TEST_CASE("requests put back start in their original order, before requests that were never started")
 {
     fixture f({.max_in_flight = 3, .max_bytes_in_flight = 100, .max_queued = 4});
     std::vector<plain*> all;
@@ -198,7 +198,7 @@ TEST_CASE("requests put back go in the order in which they came, before those th
     CHECK(f.gate.empty());
 }
 
-TEST_CASE("a request put back is no longer waiting when it is taken out or its deadline passes")
+TEST_CASE("a request put back can be removed, and expires at its deadline")
 {
     fixture f;
     auto& a = f.queued();
@@ -220,7 +220,7 @@ TEST_CASE("a request put back is no longer waiting when it is taken out or its d
     CHECK(f.gate.empty());
 }
 
-TEST_CASE("what is still there is destroyed once")
+TEST_CASE("the destructor destroys each remaining request once")
 {
     struct counted final : detail::request {
         void post() override {}

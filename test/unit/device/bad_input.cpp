@@ -21,7 +21,7 @@ constexpr auto huge = std::numeric_limits<std::size_t>::max();
 
 TEST_SUITE_BEGIN("bad input");
 
-TEST_CASE("sizes: none, absurd, overflowing")
+TEST_CASE("sizes that are zero, absurd or overflowing are refused")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -37,7 +37,7 @@ TEST_CASE("sizes: none, absurd, overflowing")
     CHECK(await(io, gpu.async_stats()).value().live_buffers == 1);
 }
 
-TEST_CASE("spans of the wrong length")
+TEST_CASE("spans of the wrong length are refused")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -48,7 +48,7 @@ TEST_CASE("spans of the wrong length")
     CHECK(await(io, gpu.async_write(x, {})).error() == errc::invalid_argument);
 }
 
-TEST_CASE("matrices that do not fit")
+TEST_CASE("gemm refuses matrices that do not fit")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -84,7 +84,7 @@ TEST_CASE("matrices that do not fit")
     CHECK(await(io, gpu.async_exec(good)));
 }
 
-TEST_CASE("refs: released, of another type, to nowhere")
+TEST_CASE("refs to a released buffer, of another type or with an unknown slot are refused")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -99,32 +99,36 @@ TEST_CASE("refs: released, of another type, to nowhere")
     CHECK(await(io, gpu.async_download(ref<float>::from_raw(nowhere))).error() == errc::out_of_bounds);
 }
 
-TEST_CASE("options out of range are named")
+TEST_CASE("the error for an option out of range names the option")
 {
     struct row {
         const char* name;
         std::function<void(device_options&)> change;
     };
     const row table[] = {
-        {"ordinal", [](auto& o) { o.ordinal = -1; }},
-        {"kind", [](auto& o) { o.kind = static_cast<device_kind>(99); }},
-        {"host.threads", [](auto& o) { o.host.threads = -1; }},
+        {"ordinal is -1; it must not be negative", [](auto& o) { o.ordinal = -1; }},
+        {"kind is 99; it must be one of its enumerators", [](auto& o) { o.kind = static_cast<device_kind>(99); }},
+        {"standby is 5; it must be from 0 to 4", [](auto& o) { o.standby = 5; }},
+        {"standby is 1; it must be 0 unless isolation is worker", [](auto& o) { o.standby = 1; }},
+        {"plugin is an empty text", [](auto& o) { o.plugin = ""; }},
+        {"host.threads is -1; it must be from 0 to 1024", [](auto& o) { o.host.threads = -1; }},
         {"host.mode", [](auto& o) { o.host.mode = static_cast<host_mode>(9); }},
-        {"host.faults.delay", [](auto& o) { o.host.faults.delay = -1s; }},
+        {"host.faults.delay is -1 s; it must not be negative", [](auto& o) { o.host.faults.delay = -1s; }},
         {"max_restarts", [](auto& o) { o.restart.max_restarts = -1; }},
         {"initial_backoff", [](auto& o) { o.restart.initial_backoff = -1s; }},
-        {"jitter", [](auto& o) { o.restart.jitter = 2; }},
-        {"context.lanes.count", [](auto& o) { o.context.lanes = lane_policy::pooled(0); }},
+        {"restart_policy::jitter is 2; it must be from 0 to 1", [](auto& o) { o.restart.jitter = 2; }},
+        {"restart_policy::decider is null", [](auto& o) { o.restart.decider = nullptr; }},
+        {"context.lanes.count is 0; it must be from 1 to 8", [](auto& o) { o.context.lanes = lane_policy::pooled(0); }},
         {"context.lanes.count", [](auto& o) { o.context.lanes = lane_policy::pooled(1000); }},
         {"context.spin_budget", [](auto& o) { o.context.spin_budget = -1ns; }},
-        {"context.monitor_interval", [](auto& o) { o.context.monitor_interval = 0ns; }},
+        {"context.monitor_interval is 0; it must be above zero", [](auto& o) { o.context.monitor_interval = 0ns; }},
         {"context.hang_timeout", [](auto& o) { o.context.hang_timeout = -1ns; }},
         {"context.completion", [](auto& o) { o.context.completion = static_cast<completion>(9); }},
-        {"queue.max_in_flight", [](auto& o) { o.queue.max_in_flight = 0; }},
+        {"queue.max_in_flight is 0; it must be above zero", [](auto& o) { o.queue.max_in_flight = 0; }},
         {"queue.max_queued", [](auto& o) { o.queue.max_queued = 0; }},
         {"host.faults",
          [](auto& o) {
-             o.host.mode = host_mode::in_turn;
+             o.host.mode = host_mode::inline_;
              o.host.faults.hang_at = 1;
          }},
     };
@@ -139,7 +143,7 @@ TEST_CASE("options out of range are named")
     }
 }
 
-TEST_CASE("a GPU that is not here is an error with a reason, and the best device is then the CPU")
+TEST_CASE("a missing GPU is an error with a reason, and the best device is then the CPU")
 {
     if (!inspect_system().gpus.empty())
         return;

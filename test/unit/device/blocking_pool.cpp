@@ -16,9 +16,9 @@ namespace asio = boost::asio;
 
 TEST_SUITE_BEGIN("blocking_pool");
 
-TEST_CASE("contexts do not wait for what is being compiled")
+TEST_CASE("context operations do not wait for compilations")
 {
-    // They go when the threads have gone.
+    // Declared before io, so that they are destroyed after the threads have ended.
     test::gate compiler;
     test::gate made;
     asio::io_context io;
@@ -30,7 +30,7 @@ TEST_CASE("contexts do not wait for what is being compiled")
     compiler.open();
 }
 
-TEST_CASE("contexts do not wait for each other")
+TEST_CASE("context operations do not wait for each other")
 {
     test::gate others;
     test::gate made;
@@ -43,7 +43,7 @@ TEST_CASE("contexts do not wait for each other")
     others.open();
 }
 
-TEST_CASE("what was to be compiled when the execution context goes is dropped, and contexts are seen to their end")
+TEST_CASE("destroying the execution context drops queued compilations and finishes context operations")
 {
     std::optional<asio::io_context> io(std::in_place);
     auto& pool = asio::use_service<blocking_pool>(*io);
@@ -74,7 +74,7 @@ TEST_CASE("what was to be compiled when the execution context goes is dropped, a
     io.reset();
     CHECK(hurried);
     CHECK(ended == 12);
-    // Those two had begun, or had not.
+    // The first two may have begun before the shutdown.
     CHECK(compiled <= 2);
 }
 

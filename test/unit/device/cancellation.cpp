@@ -20,14 +20,14 @@ using test::make_device;
 constexpr asio::cancellation_type types[] = {asio::cancellation_type::total, asio::cancellation_type::partial,
                                              asio::cancellation_type::terminal};
 
-/// A device with room for one op, which stands at a gate.
+/// A device with room for one op, which waits at a gate.
 struct blocked {
     explicit blocked(asio::io_context& context) : io(context)
     {
         auto o = test::pool_options();
         o.queue.max_in_flight = 1;
         gpu = make_device(io, o);
-        x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+        x = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
         gpu.async_submit(inout(x), test::gate_op{&gate},
                          asio::bind_cancellation_slot(running.slot(), [this](error_code ec) { running_outcome = ec; }));
         test::run_until(io, [this] { return gate.reached(1); });
@@ -43,7 +43,7 @@ struct blocked {
 
 TEST_SUITE_BEGIN("device cancellation");
 
-TEST_CASE("an op that waits is cancelled at once and leaves no trace")
+TEST_CASE("a queued op is cancelled at once and leaves no trace")
 {
     for (const auto type : types) {
         asio::io_context io;
@@ -62,7 +62,7 @@ TEST_CASE("an op that waits is cancelled at once and leaves no trace")
     }
 }
 
-TEST_CASE("a cancelled allocation gives its memory back")
+TEST_CASE("a cancelled allocation releases its memory")
 {
     asio::io_context io;
     blocked b(io);
@@ -79,7 +79,7 @@ TEST_CASE("a cancelled allocation gives its memory back")
     CHECK(await(io, b.gpu.async_stats()).value().live_buffers == 1);
 }
 
-TEST_CASE("a signal after the end does nothing")
+TEST_CASE("a cancellation signal after completion does nothing")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -94,7 +94,7 @@ TEST_CASE("a signal after the end does nothing")
     CHECK(calls == 1);
 }
 
-TEST_CASE("cancel() concerns everything accepted before it and nothing after")
+TEST_CASE("cancel() aborts every op accepted before it and no later op")
 {
     asio::io_context io;
     blocked b(io);
@@ -113,7 +113,7 @@ TEST_CASE("cancel() concerns everything accepted before it and nothing after")
     device().cancel();
 }
 
-TEST_CASE("a start and a shutdown can be given up waiting for")
+TEST_CASE("waiting for a creation or a shutdown can be cancelled")
 {
     asio::io_context io;
     auto o = test::pool_options();
@@ -131,7 +131,7 @@ TEST_CASE("a start and a shutdown can be given up waiting for")
     later.async_wait([&](error_code) { signal.emit(asio::cancellation_type::terminal); });
     test::run_until(io, [&] { return seen != errc::no_value; });
     CHECK(seen == operation_aborted);
-    // The device nobody waits for any more must not keep the program.
+    // The abandoned device must not keep the program running.
     test::run_out(io);
 
     blocked b(io);
@@ -145,7 +145,7 @@ TEST_CASE("a start and a shutdown can be given up waiting for")
     CHECK(await(io, b.gpu.async_shutdown()));
 }
 
-TEST_CASE("deadlines: in the past, while waiting, and far away")
+TEST_CASE("a past deadline or one that passes in the queue fails the op, and a distant one does not")
 {
     asio::io_context io;
     blocked b(io);
@@ -159,7 +159,7 @@ TEST_CASE("deadlines: in the past, while waiting, and far away")
     CHECK(await(io, b.gpu.with(within(1h)).async_exec(memory::fill<float>{b.x, 1.0f})));
 }
 
-TEST_CASE("a full device makes ops wait, or refuses those that will not")
+TEST_CASE("a full device queues ops, and refuses when_full::fail ops")
 {
     asio::io_context io;
     auto o = test::pool_options();

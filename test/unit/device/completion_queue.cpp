@@ -14,11 +14,11 @@
 namespace {
 
 using namespace coaccel;
+using detail::async_op_base;
+using detail::async_op_list;
 using detail::completion_queue;
-using detail::pending;
-using detail::pending_list;
 
-struct completion final : pending {
+struct completion final : async_op_base {
     void resume() override { call(); }
     void post() override {}
     void destroy() noexcept override { ++destroyed; }
@@ -29,7 +29,7 @@ struct completion final : pending {
 
 using completions = std::span<const std::unique_ptr<completion>>;
 
-/// An executor's queue with nothing but runners in it.
+/// An executor's queue that contains only runners.
 struct executor {
     auto post() noexcept
     {
@@ -39,10 +39,10 @@ struct executor {
         };
     }
 
-    /// Adds them where no handler may be called.
+    /// Adds them in a place where handlers must not be called.
     void add(completions some)
     {
-        pending_list found;
+        async_op_list found;
         fill(found, some);
         queue.add(found, post());
     }
@@ -50,12 +50,12 @@ struct executor {
     /// Adds them on a thread of the executor.
     void find(completions some)
     {
-        pending_list found;
+        async_op_list found;
         fill(found, some);
         queue.run(queue.add_and_take(found, post()), post());
     }
 
-    /// False: there was none.
+    /// False: no runner was posted.
     bool run_one()
     {
         if (posted == 0)
@@ -75,14 +75,14 @@ struct executor {
     int posted = 0;
 
 private:
-    static void fill(pending_list& list, completions some)
+    static void fill(async_op_list& list, completions some)
     {
         for (const auto& c : some)
             list.push_back(*c);
     }
 };
 
-/// Completions that note the order in which they are called.
+/// Completions that record the order in which they are called.
 struct crowd {
     explicit crowd(std::size_t count)
     {
@@ -106,7 +106,7 @@ struct crowd {
 
 TEST_SUITE_BEGIN("device completion queue");
 
-TEST_CASE("a single completion is called by the thread that found it, and nothing is posted")
+TEST_CASE("the thread that finds a single completion calls it, without a post")
 {
     executor ex;
     crowd one(1);
@@ -115,7 +115,7 @@ TEST_CASE("a single completion is called by the thread that found it, and nothin
     CHECK(ex.posted == 0);
 }
 
-TEST_CASE("one that was found where no handler may be called needs a runner, and a second one needs no other")
+TEST_CASE("completions found where no handler may run post one runner in total")
 {
     executor ex;
     crowd two(2);
@@ -128,7 +128,7 @@ TEST_CASE("one that was found where no handler may be called needs a runner, and
     CHECK(two.in_order());
 }
 
-TEST_CASE("what is found later does not overtake what waits for a runner")
+TEST_CASE("later completions do not overtake completions that wait for a runner")
 {
     for (const std::size_t waiting : {1, 2}) {
         executor ex;
@@ -140,7 +140,7 @@ TEST_CASE("what is found later does not overtake what waits for a runner")
     }
 }
 
-TEST_CASE("a handler that throws leaves the others to the runner")
+TEST_CASE("a handler that throws leaves the other handlers to the runner")
 {
     executor ex;
     crowd three(3);
@@ -153,7 +153,7 @@ TEST_CASE("a handler that throws leaves the others to the runner")
     CHECK(three.in_order());
 }
 
-TEST_CASE("others that wait for the executor get it after 64 handlers")
+TEST_CASE("a thread returns to the executor after 64 handlers")
 {
     executor ex;
     crowd many(200);
@@ -165,7 +165,7 @@ TEST_CASE("others that wait for the executor get it after 64 handlers")
     CHECK(many.in_order());
 }
 
-TEST_CASE("a handler that runs the executor gets one other handler called at a time")
+TEST_CASE("a handler that runs the executor causes one other handler call at a time")
 {
     executor ex;
     crowd four(4);
@@ -181,7 +181,7 @@ TEST_CASE("a handler that runs the executor gets one other handler called at a t
     CHECK(four.in_order());
 }
 
-TEST_CASE("what is not called when the executor goes away is given back")
+TEST_CASE("take_all returns the completions that were not called")
 {
     for (const std::size_t waiting : {1, 2, 3}) {
         executor ex;
@@ -189,7 +189,7 @@ TEST_CASE("what is not called when the executor goes away is given back")
         ex.add(std::span(some.all).first(1));
         ex.add(std::span(some.all).subspan(1));
         {
-            pending_list left;
+            async_op_list left;
             ex.queue.take_all(left);
         }
         for (const auto& c : some.all)
@@ -197,8 +197,8 @@ TEST_CASE("what is not called when the executor goes away is given back")
     }
 }
 
-// Every way in which handlers run the executor from within: bit i of `nested` is for the handler of completion i.
-TEST_CASE("whenever a handler is called, a runner for those behind it is posted")
+// Every combination of handlers that run the executor: bit i of `nested` stands for the handler of completion i.
+TEST_CASE("while a handler runs, a runner is posted for the completions behind it")
 {
     constexpr std::size_t count = 8;
     for (const bool on_executor : {false, true})
@@ -213,7 +213,7 @@ TEST_CASE("whenever a handler is called, a runner for those behind it is posted"
                         some.order.push_back(i);
                         const bool within_reach = some.order.size() == added || ex.posted == 1;
                         REQUIRE(within_reach);
-                        // A handler starts what ends at once.
+                        // The first handler starts operations that complete at once.
                         if (i == 0) {
                             added = count;
                             ex.add(all.subspan(first));
@@ -230,11 +230,11 @@ TEST_CASE("whenever a handler is called, a runner for those behind it is posted"
             }
 }
 
-TEST_CASE("several threads call each handler once, and each of them in order")
+TEST_CASE("several threads call each handler once, and each thread calls them in order")
 {
     constexpr int threads = 4;
     constexpr int rounds = 3000;
-    // One, several, one: each way of adding comes before and after the other.
+    // Single and multiple completions alternate, so that each way of adding precedes and follows the other.
     const auto size_of = [](int round) { return round % 3 == 0 ? 5 : 1; };
     int total = 0;
     for (int r = 0; r < rounds; ++r)
@@ -266,7 +266,7 @@ TEST_CASE("several threads call each handler once, and each of them in order")
         });
     auto next = all.begin();
     for (int r = 0; r < rounds; ++r) {
-        pending_list found;
+        async_op_list found;
         for (int i = 0; i < size_of(r); ++i)
             found.push_back(*next++);
         queue.add(found, post);

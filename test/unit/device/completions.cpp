@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-// Several completions found in one turn of a device.
+// Several completions in one turn of a device.
 
 namespace {
 
@@ -27,7 +27,7 @@ using test::make_device;
 
 TEST_SUITE_BEGIN("device completions");
 
-/// Occupies every thread of a pool, so that what is started meanwhile is taken in by one turn.
+/// Blocks every thread of a pool, so that requests started meanwhile are handled in one turn.
 class occupied {
 public:
     occupied(asio::thread_pool& pool, int threads) : latches_(std::make_shared<latches>(threads))
@@ -54,7 +54,7 @@ private:
     std::shared_ptr<latches> latches_;
 };
 
-/// Counts arrivals; waits for the last one, but not for ever.
+/// Counts arrivals, and waits for the last one with a timeout.
 class meeting {
 public:
     explicit meeting(int expected) : expected_(expected) {}
@@ -77,7 +77,7 @@ private:
 struct on_pool {
     explicit on_pool(std::size_t threads) : pool(threads)
     {
-        gpu = device::async_create(pool.get_executor(), test::in_turn_options(), asio::use_future).get();
+        gpu = device::async_create(pool.get_executor(), test::inline_options(), asio::use_future).get();
         x = gpu.async_alloc<float>(4, asio::use_future).get();
     }
 
@@ -104,7 +104,7 @@ TEST_CASE("the handlers of one turn run on all threads of a pool")
         CHECK(m.get());
 }
 
-TEST_CASE("a handler may wait for an op that ended in the same turn")
+TEST_CASE("a handler may wait for an op that completed in the same turn")
 {
     on_pool d(2);
     std::promise<std::future_status> told;
@@ -124,11 +124,11 @@ TEST_CASE("a handler that polls sees the next completion")
     for (const int hint : {1, 2}) {
         CAPTURE(hint);
         asio::io_context io(hint);
-        auto gpu = make_device(io, test::in_turn_options());
+        auto gpu = make_device(io, test::inline_options());
         auto x = await(io, gpu.async_alloc<float>(4)).value();
         int ended = 0;
         int seen_from_within = 0;
-        // From outside of the executor, so that one turn takes in both.
+        // Started outside the executor, so that one turn handles both.
         gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code) {
             ++ended;
             io.poll_one();
@@ -140,18 +140,18 @@ TEST_CASE("a handler that polls sees the next completion")
     }
 }
 
-TEST_CASE("an op that another thread starts meanwhile does not overtake completions that are on their way")
+TEST_CASE("an op that another thread starts does not overtake pending completions")
 {
     for (const int hint : {1, 2}) {
         CAPTURE(hint);
         asio::io_context io(hint);
-        auto gpu = make_device(io, test::in_turn_options());
+        auto gpu = make_device(io, test::inline_options());
         auto x = await(io, gpu.async_alloc<float>(4)).value();
         std::vector<int> order;
         const auto start = [&](int i) {
             gpu.async_exec(memory::fill<float>{x, 1.0f}, [&order, i](error_code) { order.push_back(i); });
         };
-        // From outside of the executor, so that one turn takes in both.
+        // Started outside the executor, so that one turn handles both.
         gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code) {
             order.push_back(0);
             std::thread(start, 2).join();
@@ -169,8 +169,8 @@ TEST_CASE("completions of one turn keep the order of the ops")
     std::iota(expected.begin(), expected.end(), 0);
     asio::io_context io;
     auto strand = asio::make_strand(io);
-    auto gpu = make_device(io, test::in_turn_options());
-    auto on_strand = await(io, device::async_create(strand, test::in_turn_options())).value();
+    auto gpu = make_device(io, test::inline_options());
+    auto on_strand = await(io, device::async_create(strand, test::inline_options())).value();
     for (device* d : {&gpu, &on_strand})
         for (const bool own_executor : {false, true}) {
             auto x = await(io, d->async_alloc<float>(4)).value();

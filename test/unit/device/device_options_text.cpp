@@ -26,7 +26,7 @@ std::string refusal(std::string_view text)
 
 TEST_SUITE_BEGIN("device_options as text");
 
-TEST_CASE("words set the kind, the ordinal and the isolation, fields the rest")
+TEST_CASE("words set the kind, the ordinal and the isolation, and fields set the other options")
 {
     const auto o = parse_device_options("cuda:1,worker,standby=1").value();
     CHECK(o.kind == device_kind::cuda);
@@ -48,7 +48,7 @@ TEST_CASE("words set the kind, the ordinal and the isolation, fields the rest")
     CHECK(p.restart.jitter == 0.25);
 }
 
-TEST_CASE("what is not named stays as it was")
+TEST_CASE("options that are not named keep their values")
 {
     device_options base;
     base.kind = device_kind::host;
@@ -60,16 +60,27 @@ TEST_CASE("what is not named stays as it was")
     CHECK(o.standby == 2);
 }
 
-TEST_CASE("a refusal names the word, its position and what is expected")
+TEST_CASE("an error names the word, its position and the expected input")
 {
     static constexpr bad all[] = {
-        {"cuda:1,wroker", "\"wroker\" at position 8: unknown"},
-        {"cuda,stand_by=1", "\"stand_by=1\" at position 6: no field stand_by has a text"},
+        {"cuda:1,wroker", "\"wroker\" at position 8: unknown word; did you mean worker?"},
+        {"gpu", "\"gpu\" at position 1: unknown word; known are best, host, cuda, cuda:n, worker, in_process"},
+        {"cuda,stand_by=1", "\"stand_by=1\" at position 6: unknown field stand_by; did you mean standby?"},
+        {"max_queued=5", "unknown field max_queued; did you mean queue.max_queued?"},
+        {"colour=5", "\"colour=5\" at position 1: unknown field colour"},
+        {"=5", "\"=5\" at position 1: unknown field "},
+        {"plugin=a.so", "\"plugin=a.so\" at position 1: plugin cannot be set by text"},
+        {"worker.program=a", "worker.program cannot be set by text"},
+        {"host.faults.delay=5s", "host.faults.delay cannot be set by text"},
+        {"kind=host", "kind is set by a word: best, host, cuda or, with an ordinal, cuda:1"},
+        {"ordinal=1", "ordinal is set by a word: best, host, cuda or, with an ordinal, cuda:1"},
+        {"isolation=worker", "isolation is set by a word: in_process or worker"},
         {"standby=one", "\"standby=one\" at position 1: the value must be a whole number"},
         {"standby", "needs a value"},
-        {"cuda:x", "\"cuda:x\" at position 1: the kind is"},
-        {"host:1", "the kind is"},
-        {"host,cuda", "\"cuda\" at position 6: given twice"},
+        {"cuda:x", "\"cuda:x\" at position 1: the ordinal after the colon must be a whole number, as in cuda:1"},
+        {"host:1", "\"host:1\" at position 1: host takes no ordinal"},
+        {"host,cuda", "\"cuda\" at position 6: another word for the kind was given before"},
+        {"worker,in_process", "\"in_process\" at position 8: another word for the isolation was given before"},
         {"standby=1, standby=1", "\"standby=1\" at position 12: given twice"},
         {"host,,worker", "at position 6: a word is missing"},
         {"host,", "at position 6: a word is missing"},
@@ -79,8 +90,12 @@ TEST_CASE("a refusal names the word, its position and what is expected")
         {"host.memory_limit=99999999999999999999", "the value must be a number of bytes"},
         {"context.completion=quick", "the value must be adaptive, host_fn, polled or sync"},
         {"context.lanes=pooled", "the value must be per_library, single or pooled:n"},
-        {"standby=9", "standby is to be from 0 to 4"},
-        {"cuda:-1", "ordinal is negative"},
+        {"standby=9", ": standby is 9; it must be from 0 to 4"},
+        {"standby=1", ": standby is 1; it must be 0 unless isolation is worker"},
+        {"cuda:-1", ": ordinal is -1; it must not be negative"},
+        {"worker.heartbeat=1500us", ": worker.heartbeat is 1500 us; it must be 0, for none, or at least 50 ms"},
+        {"restart.jitter=1.5", ": restart_policy::jitter is 1.5; it must be from 0 to 1"},
+        {"worker.staging_bytes=5", ": worker.staging_bytes is 5; it must be from 1 MiB to 64 GiB"},
     };
     for (const bad& b : all) {
         const auto told = refusal(b.text);
@@ -90,7 +105,7 @@ TEST_CASE("a refusal names the word, its position and what is expected")
     }
 }
 
-TEST_CASE("options are written as the text that gives them back")
+TEST_CASE("options are written as text that parses to the same options")
 {
     CHECK(to_string(device_options{}) == "best");
     static constexpr const char* texts[] = {
@@ -101,7 +116,7 @@ TEST_CASE("options are written as the text that gives them back")
         "host,context.lanes=pooled:2,context.hang_timeout=2min",
         "host,restart.max_restarts=0,restart.window=1s,restart.initial_backoff=7ns,restart.max_backoff=1min,"
         "restart.multiplier=1.5,restart.jitter=0",
-        "host,host.mode=in_turn,host.threads=2,host.memory_limit=1K,host.pinned_limit=1025",
+        "host,host.mode=inline,host.threads=2,host.memory_limit=1K,host.pinned_limit=1025",
         "cuda,cuda.memory_limit=4G,cuda.release_threshold=0,cuda.pinned_limit=8M,cuda.helper_threads=2,cuda.blas=fast,"
         "cuda.blas_workspace=16M",
         "cuda,worker,worker.staging_bytes=128M,worker.start_timeout=5s,worker.heartbeat=1s,worker.spin=0ns,"
@@ -115,7 +130,7 @@ TEST_CASE("options are written as the text that gives them back")
     }
 }
 
-TEST_CASE("the environment is read by COACCEL_DEVICE")
+TEST_CASE("the environment variable COACCEL_DEVICE sets the options")
 {
     device_options base;
     base.kind = device_kind::host;

@@ -24,15 +24,15 @@ using asio::error::operation_aborted;
 using test::await;
 using test::make_device;
 
-/// A device with one lane, on which an op stands at a gate. What comes behind it is started and does not end.
+/// A device with one lane, on which an op waits at a gate. Later ops are started but do not complete.
 struct held_up {
     held_up()
     {
         auto o = test::pool_options();
         o.context.lanes = lane_policy::single();
         gpu = make_device(io, o);
-        x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
-        y = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+        x = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
+        y = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
         gpu.async_submit(inout(y), test::gate_op{&gate}, asio::detached);
         test::run_until(io, [this] { return gate.reached(1); });
     }
@@ -42,7 +42,7 @@ struct held_up {
 
     device_stats stats() { return await(io, gpu.async_stats()).value(); }
 
-    // Before the execution context, whose end waits for ops.
+    // Declared before the execution context, whose destruction waits for ops.
     test::gate gate;
     std::vector<float> memory = std::vector<float>(4, 1.0f);
     asio::io_context io;
@@ -82,7 +82,7 @@ const kind kinds[] = {
      }},
     {"alloc", false,
      [](held_up& h, const exec_options& how, asio::cancellation_slot slot, on_answer done) {
-         h.gpu.with(how).async_alloc<float>(8, init::zero,
+         h.gpu.with(how).async_alloc<float>(8, memory_init::zero,
                                             bound(slot, [done](error_code ec, const buffer<float>& made) {
                                                 CHECK(bool(made) == !ec);
                                                 done(ec);
@@ -118,8 +118,8 @@ struct outcome {
     }
 };
 
-/// Has `start` start n ops with options whose deadline passes after they were started. A deadline runs from the
-/// initiation, and on a machine under load it may pass before that; then it is tried again, with twice the time.
+/// Calls `start` to start n ops with a deadline that passes after they were started. The deadline counts from the
+/// initiation, and on a machine under load it may pass too early; the attempt is then repeated with twice the time.
 template <class Start>
 std::unique_ptr<held_up> started_in_time(std::uint64_t n, Start start)
 {
@@ -131,14 +131,14 @@ std::unique_ptr<held_up> started_in_time(std::uint64_t n, Start start)
     }
 }
 
-/// Checks that an op is answered with `wanted`, and when.
+/// Checks that an op completes with `wanted`, and when.
 void check_answer(held_up& h, const kind& k, const outcome& o, error_code wanted)
 {
     if (!k.uses_callers_memory)
         test::run_until(h.io, [&] { return o.is_there(); });
     const auto before = h.stats();
     CHECK(o.is_there() == !k.uses_callers_memory);
-    // It is still the device's.
+    // The op is still in flight.
     CHECK(before.in_flight == 2);
     h.gate.open();
     test::run_until(h.io, [&] { return o.is_there(); });
@@ -153,7 +153,7 @@ void check_answer(held_up& h, const kind& k, const outcome& o, error_code wanted
 
 TEST_SUITE_BEGIN("early answers");
 
-TEST_CASE("a started op that is cancelled, partial or terminal, is aborted at once or when the device has left")
+TEST_CASE("partial and terminal cancellation complete a started op at once, or after its use of caller memory")
 {
     for (const auto& k : kinds)
         for (const auto type : {asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
@@ -187,7 +187,7 @@ TEST_CASE("total cancellation of a started op is ignored")
     }
 }
 
-TEST_CASE("the deadline of a started op ends the wait of its caller, at once or when the device has left")
+TEST_CASE("a deadline completes a started op at once, or after its use of caller memory")
 {
     for (const auto& k : kinds) {
         CAPTURE(k.name);
@@ -200,7 +200,7 @@ TEST_CASE("the deadline of a started op ends the wait of its caller, at once or 
         });
         held_up& h = *held;
         if (k.uses_callers_memory) {
-            // When this one is answered, the deadline of the other has passed.
+            // When this op completes, the deadline of the other has passed.
             h.gpu.with(after_it).async_exec(memory::fill<float>{h.y, 2.0f}, later.handler());
             test::run_until(h.io, [&] { return later.is_there(); });
             CHECK(later.ec == errc::deadline_exceeded);
@@ -218,7 +218,7 @@ TEST_CASE("the deadline of a started op ends the wait of its caller, at once or 
     }
 }
 
-TEST_CASE("cancel() counts as terminal, for everything that was started")
+TEST_CASE("cancel() acts as terminal cancellation of every started op")
 {
     for (const auto& k : kinds) {
         CAPTURE(k.name);
@@ -232,14 +232,14 @@ TEST_CASE("cancel() counts as terminal, for everything that was started")
         h.gate.open();
         test::run_until(h.io, [&] { return o.is_there(); });
         CHECK(o.ec == operation_aborted);
-        // Nothing after it.
+        // A later op is not affected.
         h.gpu.async_exec(memory::fill<float>{h.x, 3.0f}, second.handler());
         test::run_until(h.io, [&] { return second.is_there(); });
         CHECK_FALSE(second.ec);
     }
 }
 
-TEST_CASE("an op that was answered early runs to its end, in its order")
+TEST_CASE("an op that completed early still runs on the device, in its order")
 {
     outcome o;
     const auto held = started_in_time(1, [&](held_up& h, const exec_options& how) {
@@ -253,7 +253,7 @@ TEST_CASE("an op that was answered early runs to its end, in its order")
     CHECK(await(h.io, h.gpu.async_download(h.x)).value() == std::vector<float>(4, 7.0f));
 }
 
-TEST_CASE("the memory of an allocator of the handler's is released before the handler is called early")
+TEST_CASE("the handler's allocator gets its memory back before an early completion calls the handler")
 {
     held_up h;
     test::allocation_count count;
@@ -274,7 +274,7 @@ TEST_CASE("the memory of an allocator of the handler's is released before the ha
     signal.emit(asio::cancellation_type::terminal);
 }
 
-TEST_CASE("the execution context may go while ops that were answered early are still on the device")
+TEST_CASE("the execution context may be destroyed while ops that completed early are still on the device")
 {
     auto held = std::make_shared<int>(0);
     {
@@ -291,7 +291,7 @@ TEST_CASE("the execution context may go while ops that were answered early are s
     CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("a device finishes what was answered early before it stops, and keeps its executor at work for that")
+TEST_CASE("a device finishes ops that completed early before it stops, and counts as work until then")
 {
     outcome o;
     const auto held = started_in_time(1, [&](held_up& h, const exec_options& how) {

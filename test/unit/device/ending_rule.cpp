@@ -11,7 +11,7 @@ using asio_type = boost::asio::cancellation_type;
 
 TEST_SUITE_BEGIN("ending_rule");
 
-TEST_CASE("when a caller that does not want to wait any more is answered")
+TEST_CASE("stage, reason and use of caller memory decide when a cancelled op completes")
 {
     struct row {
         op_stage stage;
@@ -29,7 +29,7 @@ TEST_CASE("when a caller that does not want to wait any more is answered")
         {started, ending::partial, answer::when_left, answer::now},
         {started, ending::terminal, answer::when_left, answer::now},
         {started, ending::deadline, answer::when_left, answer::now},
-        // The first reason counts.
+        // Only the first reason counts.
         {given_up, ending::total, answer::as_it_ends, answer::as_it_ends},
         {given_up, ending::partial, answer::as_it_ends, answer::as_it_ends},
         {given_up, ending::terminal, answer::as_it_ends, answer::as_it_ends},
@@ -44,7 +44,7 @@ TEST_CASE("when a caller that does not want to wait any more is answered")
     }
 }
 
-TEST_CASE("of several types of cancellation the one that asks for the least counts")
+TEST_CASE("of several cancellation types the one with the weakest guarantee counts")
 {
     CHECK((ending_of(asio_type::total) == ending::total));
     CHECK((ending_of(asio_type::partial) == ending::partial));

@@ -34,7 +34,7 @@ asio::awaitable<result<std::vector<float>>> product(device gpu)
 
 TEST_CASE("the smallest program runs in every mode and with every strategy")
 {
-    for (const auto mode : {host_mode::pool, host_mode::in_turn}) {
+    for (const auto mode : {host_mode::pool, host_mode::inline_}) {
         for (const auto how : {completion::adaptive, completion::host_fn, completion::polled, completion::sync}) {
             auto o = test::pool_options();
             o.host.mode = mode;
@@ -50,8 +50,8 @@ TEST_CASE("the smallest program runs in every mode and with every strategy")
 
 asio::awaitable<result<void>> without_awaiting(device gpu)
 {
-    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_alloc<float>(64, init::zero));
-    // Started, in order, with no one waiting for the single steps.
+    BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_alloc<float>(64, memory_init::zero));
+    // Started in order, without waiting for the individual ops.
     for (int i = 0; i < 100; ++i) {
         gpu.async_exec(blas::axpy<float>{.x = x.subspan(0, 32), .y = x.subspan(32, 32), .n = 32}, asio::detached);
         gpu.async_exec(memory::fill<float>{x.subspan(0, 32), static_cast<float>(i)}, asio::detached);
@@ -85,7 +85,7 @@ TEST_CASE("a seq completes once, with the replies of its ops")
     CHECK(await(io, gpu.async_exec(seq(memory::fill<float>{x, 2.0f}, memory::fill<float>{x, 3.0f}))));
 }
 
-TEST_CASE("what is multiplied by zero is not read")
+TEST_CASE("operands multiplied by zero are not read")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -100,7 +100,7 @@ TEST_CASE("what is multiplied by zero is not read")
     CHECK(await(io, gpu.async_download(c)).value() == std::vector<float>(4, 0.0f));
 }
 
-TEST_CASE("write and read move data over existing buffers")
+TEST_CASE("write and read transfer data of existing buffers")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -112,12 +112,12 @@ TEST_CASE("write and read move data over existing buffers")
     CHECK(out == std::vector<std::int32_t>{2, 3});
 }
 
-TEST_CASE("zeroed memory is zero also where memory is reused")
+TEST_CASE("zero-initialised memory is zero even if it is reused")
 {
     asio::io_context io;
     auto gpu = make_device(io);
     for (int i = 0; i < 3; ++i) {
-        auto x = await(io, gpu.async_alloc<double>(100, init::zero)).value();
+        auto x = await(io, gpu.async_alloc<double>(100, memory_init::zero)).value();
         CHECK(await(io, gpu.async_download(x)).value() == std::vector<double>(100, 0.0));
         CHECK(await(io, gpu.async_exec(memory::fill<double>{x, 7.0})));
     }
@@ -137,7 +137,7 @@ struct thrower {
     void operator()(native_stream, std::span<float>) const { throw 1; }
 };
 
-TEST_CASE("a function of the caller's is ordered and kept alive like any op")
+TEST_CASE("a user function is ordered and kept alive like any op")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -155,11 +155,11 @@ TEST_CASE("a function of the caller's is ordered and kept alive like any op")
     CHECK(await(io, gpu.async_submit(in(x.subspan(0, 9)), out(y), scale_by{3})).error() == errc::out_of_bounds);
 }
 
-TEST_CASE("every kind of token works")
+TEST_CASE("every kind of completion token works")
 {
     asio::io_context io;
     auto gpu = make_device(io);
-    auto x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+    auto x = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
     const blas::asum<float> op{.x = x, .n = 4};
 
     bool called = false;
@@ -186,9 +186,9 @@ TEST_CASE("every kind of token works")
     CHECK(future.get() == 0.0f);
 }
 
-TEST_CASE("a handler runs on its executor, never inside the call, with its allocator, after its memory is gone")
+TEST_CASE("a handler runs on its executor, outside the initiating call, after its memory is released")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         asio::thread_pool elsewhere(1);
         auto gpu = make_device(io, o);
@@ -205,7 +205,7 @@ TEST_CASE("a handler runs on its executor, never inside the call, with its alloc
                                            })));
         CHECK(count.allocations >= 1);
         inside = false;
-        // Only work on the device's executor is left for io; the handler's executor is held by the op itself.
+        // io has only work on the device's executor left; the op itself keeps the handler's executor alive.
         gpu = {};
         x.reset();
         test::run_out(io);
@@ -214,7 +214,7 @@ TEST_CASE("a handler runs on its executor, never inside the call, with its alloc
     }
 }
 
-TEST_CASE("a handler may be bound to a strand, of whatever kind")
+TEST_CASE("a handler may be bound to a strand of any kind")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -229,7 +229,7 @@ TEST_CASE("a handler may be bound to a strand, of whatever kind")
     test::run_until(io, [&] { return ran == 2; });
 }
 
-TEST_CASE("pending ops keep both executors at work")
+TEST_CASE("pending ops count as work on both executors")
 {
     asio::io_context io;
     asio::io_context handlers;
@@ -254,7 +254,7 @@ TEST_CASE("pending ops keep both executors at work")
     device_thread.join();
 }
 
-TEST_CASE("statistics are real")
+TEST_CASE("statistics report the actual memory, counts, state and latencies")
 {
     asio::io_context io;
     auto o = test::pool_options();
@@ -303,7 +303,7 @@ struct leave_alone {
     void operator()(native_stream, std::span<float>, std::span<float>) const {}
 };
 
-TEST_CASE("latencies have one row for a name, and an upload is no allocation")
+TEST_CASE("latencies have one row per name, and an upload is not counted as an allocation")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -323,7 +323,7 @@ TEST_CASE("latencies have one row for a name, and an upload is no allocation")
           std::map<std::string, std::uint64_t>{{"memory.write<f32>", 2}, {"memory.allocate", 1}, {"user.submit", 2}});
 }
 
-TEST_CASE("copies take options as other ops do")
+TEST_CASE("copies take options like other ops")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -342,7 +342,7 @@ TEST_CASE("copies take options as other ops do")
     CHECK(await(io, gpu.with(in_time).async_download(x)).value() == data);
 }
 
-TEST_CASE("managed memory is an operand as it is")
+TEST_CASE("managed memory is an operand without conversion")
 {
     asio::io_context io;
     auto gpu = make_device(io);

@@ -17,7 +17,7 @@ using clock_type = std::chrono::steady_clock;
 using test::await;
 using test::make_device;
 
-/// An op that takes its time.
+/// An op that takes the given time.
 struct slow_op {
     std::chrono::milliseconds time;
 
@@ -26,7 +26,7 @@ struct slow_op {
 
 TEST_SUITE_BEGIN("device and its executor");
 
-TEST_CASE("run() returns soon after the last op, not when the next look for faults is due")
+TEST_CASE("run() returns soon after the last op, not at the next fault check")
 {
     for (const auto how : {completion::adaptive, completion::host_fn, completion::sync}) {
         CAPTURE(static_cast<int>(how));
@@ -36,7 +36,7 @@ TEST_CASE("run() returns soon after the last op, not when the next look for faul
         asio::io_context io;
         auto gpu = make_device(io, o);
         auto x = await(io, gpu.async_alloc<float>(4)).value();
-        // The quickest of several: the machine may be busy.
+        // The fastest of several runs, because the machine may be busy.
         auto least = clock_type::duration::max();
         for (int i = 0; i < 10; ++i) {
             clock_type::time_point answered{};
@@ -49,13 +49,13 @@ TEST_CASE("run() returns soon after the last op, not when the next look for faul
     }
 }
 
-TEST_CASE("poll() returns while an op runs, also when its end is expected")
+TEST_CASE("poll() returns while an op runs, even near its expected end")
 {
     asio::io_context io;
     auto gpu = make_device(io);
     auto x = await(io, gpu.async_alloc<float>(4)).value();
-    // Turns rather than time, because the machine may be busy: each of them polls for 5 microseconds, and all of them
-    // for 480 around the expected end.
+    // Counts turns instead of time, because the machine may be busy: each turn polls for 5 microseconds, and polling
+    // lasts 480 microseconds around the expected end.
     std::size_t most = 0;
     for (int i = 0; i < 12; ++i) {
         bool done = false;

@@ -66,15 +66,15 @@ TEST_CASE("a rebuild keeps the address: outstanding ops are lost, queued ones ru
         // Beyond max_in_flight, so these wait for the next context.
         gpu.async_exec(memory::fill<float>{old, 2.0f}, note(2));
         gpu.async_alloc<float>(8, note(3));
-        gpu.async_alloc<float>(8, init::zero, note(4));
+        gpu.async_alloc<float>(8, memory_init::zero, note(4));
         gate.open();
 
         auto changed = await(io, generations.async_changed());
         REQUIRE(changed);
         CHECK(changed.value() == 2);
-        auto fresh = await(io, gpu.async_alloc<float>(4, init::zero));
+        auto fresh = await(io, gpu.async_alloc<float>(4, memory_init::zero));
         REQUIRE(fresh);
-        // It had ended, but whether anybody looked before the fault is a matter of chance.
+        // The op had completed, but the device may not have seen that before the fault.
         CHECK((!seen[0] || seen[0] == errc::context_lost));
         CHECK(seen[1] == errc::context_lost);
         CHECK(seen[2] == errc::stale_ref);
@@ -90,10 +90,10 @@ TEST_CASE("a rebuild keeps the address: outstanding ops are lost, queued ones ru
     }
 }
 
-TEST_CASE("every op of a burst is answered exactly once across a fault")
+TEST_CASE("every op of a burst completes exactly once across a fault")
 {
-    for (const auto mode : {host_mode::pool, host_mode::in_turn}) {
-        armed a(mode == host_mode::pool ? test::pool_options() : test::in_turn_options());
+    for (const auto mode : {host_mode::pool, host_mode::inline_}) {
+        armed a(mode == host_mode::pool ? test::pool_options() : test::inline_options());
         asio::io_context io;
         auto gpu = make_device(io, a.options);
         auto x = await(io, gpu.async_alloc<float>(64)).value();
@@ -121,7 +121,7 @@ TEST_CASE("every op of a burst is answered exactly once across a fault")
     }
 }
 
-TEST_CASE("a spent budget makes the device fail, and then it answers at once")
+TEST_CASE("a spent budget makes the device fail, and then the device refuses ops")
 {
     armed a;
     a.options.restart.max_restarts = 1;
@@ -147,7 +147,7 @@ TEST_CASE("a spent budget makes the device fail, and then it answers at once")
     CHECK(std::ranges::find(states, device_state::failed) != states.end());
 }
 
-TEST_CASE("ops that wait for a rebuild that never comes are answered")
+TEST_CASE("ops that wait for a rebuild that never succeeds complete with device_failed")
 {
     armed a;
     a.options.restart.max_restarts = 1;
@@ -162,7 +162,7 @@ TEST_CASE("ops that wait for a rebuild that never comes are answered")
     CHECK(gpu.status().reason == errc::start_failed);
 }
 
-TEST_CASE("a start that is refused a few times succeeds within the budget, and not beyond it")
+TEST_CASE("a start that is refused a few times succeeds within the budget and fails beyond it")
 {
     auto o = test::pool_options();
     o.host.faults.refuse_starts = 3;
@@ -206,7 +206,7 @@ TEST_CASE("the generation is published when the new context can be used")
     CHECK(gpu.status().generation == 5);
 }
 
-TEST_CASE("a hung op is found and its device rebuilt")
+TEST_CASE("a hung op is detected, and its device is rebuilt")
 {
     armed a;
     a.options.context.hang_timeout = 20ms;

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A process that forks while it has a device in it. The child has none of the device's threads.
+// A process that forks while it has a device. The device's threads do not exist in the child.
 
 namespace {
 
@@ -27,7 +27,7 @@ TEST_SUITE_BEGIN("device forks");
 enum : int { well = 0, first_mistake = 10, never_answered = 90 };
 enum class told : bool { no, yes };
 
-/// In the child, runs the function and exits with what it returns. A child that hangs is ended by a signal.
+/// Runs the function in a forked child, which exits with the returned value. A child that hangs is killed by a signal.
 template <class Function>
 int in_forked_child(asio::io_context& io, told asio_knows, Function function)
 {
@@ -48,7 +48,7 @@ int in_forked_child(asio::io_context& io, told asio_knows, Function function)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/// Without doctest, which is the parent's.
+/// Does not use doctest, whose state belongs to the parent process.
 template <class Condition>
 bool runs_until(asio::io_context& io, Condition condition)
 {
@@ -68,13 +68,13 @@ std::optional<error_code> error_of(asio::io_context& io, Operation operation)
     return answer;
 }
 
-TEST_CASE("in a forked child a device of this process is lost, and its parent's goes on")
+TEST_CASE("a device with threads is lost in a forked child, and continues in the parent")
 {
     for (const auto knows : {told::yes, told::no}) {
         CAPTURE(knows);
         auto io = std::make_unique<asio::io_context>();
         auto gpu = make_device(*io);
-        auto x = await(*io, gpu.async_alloc<float>(4, init::zero)).value();
+        auto x = await(*io, gpu.async_alloc<float>(4, memory_init::zero)).value();
         const int status = in_forked_child(*io, knows, [&]() -> int {
             const auto first = error_of(*io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
             if (!first)
@@ -97,7 +97,7 @@ TEST_CASE("in a forked child a device of this process is lost, and its parent's 
     }
 }
 
-TEST_CASE("what was in flight at a fork completes in the child, with an error")
+TEST_CASE("ops in flight at a fork complete in the child, with an error")
 {
     for (const auto knows : {told::yes, told::no}) {
         CAPTURE(knows);
@@ -126,7 +126,7 @@ TEST_CASE("what was in flight at a fork completes in the child, with an error")
     }
 }
 
-TEST_CASE("a forked child may destroy the execution context with all that is on it")
+TEST_CASE("a forked child may destroy the execution context with its devices")
 {
     for (const auto knows : {told::yes, told::no}) {
         CAPTURE(knows);
@@ -149,7 +149,7 @@ TEST_CASE("a forked child may destroy the execution context with all that is on 
     }
 }
 
-TEST_CASE("a forked child may make devices of its own" * doctest::skip(test::thread_sanitized))
+TEST_CASE("a forked child may create its own devices" * doctest::skip(test::thread_sanitized))
 {
     for (const auto knows : {told::yes, told::no}) {
         CAPTURE(knows);
@@ -178,7 +178,7 @@ TEST_CASE("a forked child may make devices of its own" * doctest::skip(test::thr
     }
 }
 
-TEST_CASE("a creation that is under way at a fork fails in the child, and the child's executor runs out of work")
+TEST_CASE("a creation pending at a fork fails in the child, and the child's executor runs out of work")
 {
     constexpr int all_threads = 64;
     test::gate gate;
@@ -209,7 +209,7 @@ TEST_CASE("a creation that is under way at a fork fails in the child, and the ch
     CHECK_FALSE(*answer);
 }
 
-TEST_CASE("a shutdown that is under way at a fork ends in the child, and the child's executor runs out of work")
+TEST_CASE("a shutdown pending at a fork completes in the child, and the child's executor runs out of work")
 {
     test::gate gate;
     asio::io_context io;
@@ -237,10 +237,10 @@ TEST_CASE("a shutdown that is under way at a fork ends in the child, and the chi
     CHECK_FALSE(*stopped);
 }
 
-TEST_CASE("a device without threads goes on in a forked child")
+TEST_CASE("a device without threads continues in a forked child")
 {
     asio::io_context io;
-    auto gpu = make_device(io, test::in_turn_options());
+    auto gpu = make_device(io, test::inline_options());
     auto x = await(io, gpu.async_alloc<float>(4)).value();
     CHECK(in_forked_child(io, told::yes, [&]() -> int {
               const auto answer = error_of(io, gpu.async_exec(memory::fill<float>{x, 7.0f}));

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-// What handlers may be like, and operations that are started more than once.
+// Kinds of handlers, and operations that are started more than once.
 
 namespace {
 
@@ -21,7 +21,7 @@ using test::make_device;
 
 TEST_SUITE_BEGIN("device handlers");
 
-/// Gives out so many blocks, and throws from then on.
+/// Allocates a limited number of blocks, then throws.
 template <class T>
 struct limited_allocator {
     using value_type = T;
@@ -39,7 +39,7 @@ struct limited_allocator {
         return std::allocator<T>().allocate(n);
     }
 
-    // What is given back is not given out again, so that nothing but the first allocation succeeds.
+    // Deallocation does not restore the limit: it counts allocations, not live blocks.
     void deallocate(T* p, std::size_t n) noexcept { std::allocator<T>().deallocate(p, n); }
 
     friend bool operator==(const limited_allocator& a, const limited_allocator& b) noexcept { return a.left == b.left; }
@@ -53,9 +53,9 @@ auto with_blocks(int& left, Handler handler)
     return asio::bind_allocator(limited_allocator<void>(left), std::move(handler));
 }
 
-TEST_CASE("a handler's allocator that is exhausted throws to the caller, and nothing is started")
+TEST_CASE("an exhausted handler allocator throws to the caller, and no op starts")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = make_device(io, o);
         auto x = await(io, gpu.async_alloc<float>(4)).value();
@@ -69,10 +69,10 @@ TEST_CASE("a handler's allocator that is exhausted throws to the caller, and not
     }
 }
 
-TEST_CASE("completing asks no allocator of a handler for memory")
+TEST_CASE("completion allocates nothing from the handler's allocator")
 {
     constexpr int count = 8;
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         asio::thread_pool elsewhere(1);
         auto strand = asio::make_strand(io);
@@ -95,7 +95,7 @@ TEST_CASE("completing asks no allocator of a handler for memory")
     }
 }
 
-TEST_CASE("an exhausted allocator harms no op that ends with its device")
+TEST_CASE("ops with an exhausted handler allocator complete when their device is abandoned")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -121,7 +121,7 @@ struct alignas(64) cache_line {
 
 TEST_CASE("a handler may hold objects of any alignment")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = make_device(io, o);
         auto x = await(io, gpu.async_alloc<float>(4)).value();
@@ -139,7 +139,7 @@ TEST_CASE("a handler may hold objects of any alignment")
     }
 }
 
-/// Starts a copy of the operation and waits for its end.
+/// Starts a copy of the operation and waits for its completion.
 template <class Operation>
 auto run_copy(asio::io_context& io, const Operation& operation)
 {
@@ -157,7 +157,7 @@ TEST_CASE("a deferred async_create makes a device each time it is started")
     CHECK(first.value() != second.value());
     auto x = await(io, first.value().async_alloc<float>(4)).value();
     CHECK(await(io, second.value().async_exec(memory::fill<float>{x, 1.0f})).error() == errc::wrong_device);
-    // Both at once, through one object.
+    // Both are started at once, through one object.
     int made = 0;
     std::vector<device> devices;
     for (int i = 0; i < 2; ++i)
@@ -173,7 +173,7 @@ TEST_CASE("a deferred async_create makes a device each time it is started")
 TEST_CASE("every deferred operation may be started more than once")
 {
     asio::io_context io;
-    auto gpu = make_device(io, test::in_turn_options());
+    auto gpu = make_device(io, test::inline_options());
     const std::vector<float> data{1, 2, 3, 4};
     auto x = await(io, gpu.async_upload(data)).value();
     const auto twice = [&](const auto& operation) {

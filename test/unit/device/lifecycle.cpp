@@ -51,7 +51,7 @@ TEST_CASE("a device starts once and is ready when its context is made")
     CHECK(m.running());
 }
 
-TEST_CASE("who says resume restarts, within the budget and after the delay")
+TEST_CASE("directive::resume restarts, within the budget and after the delay")
 {
     auto p = machine::policy();
     p.decider = [](const error_code&) noexcept { return directive::resume; };
@@ -85,7 +85,7 @@ TEST_CASE("a lost context is rebuilt after the policy's delay")
     CHECK(m.state() == device_state::ready);
 }
 
-TEST_CASE("a lost context is followed by one that stands ready without delay, while the budget lasts")
+TEST_CASE("a standby context replaces a lost context without delay, while the budget lasts")
 {
     machine m;
     m.to_ready();
@@ -98,7 +98,7 @@ TEST_CASE("a lost context is followed by one that stands ready without delay, wh
     CHECK(m.lost(dead, m.t, 0, true).what == command::fail);
 }
 
-TEST_CASE("a spent budget is the end")
+TEST_CASE("a spent budget fails the device")
 {
     machine m;
     m.to_ready();
@@ -113,7 +113,7 @@ TEST_CASE("a spent budget is the end")
     CHECK(m.due().what == command::none);
 }
 
-TEST_CASE("one that has failed is revived with a new budget, any number of times")
+TEST_CASE("a failed device is revived with a new budget, any number of times")
 {
     machine m;
     m.to_ready();
@@ -137,7 +137,7 @@ TEST_CASE("one that has failed is revived with a new budget, any number of times
     }
 }
 
-TEST_CASE("a revival that cannot make a context fails when its budget is spent")
+TEST_CASE("a revival whose contexts are refused fails when its budget is spent")
 {
     machine m;
     m.to_ready();
@@ -153,7 +153,7 @@ TEST_CASE("a revival that cannot make a context fails when its budget is spent")
     CHECK(m.revive().what == command::create);
 }
 
-TEST_CASE("one that has failed for good, or is to stop, is not revived")
+TEST_CASE("a device that failed for good, or was asked to stop, is not revived")
 {
     machine m;
     m.to_ready();
@@ -170,7 +170,7 @@ TEST_CASE("one that has failed for good, or is to stop, is not revived")
     CHECK(other.revive().what == command::none);
 }
 
-TEST_CASE("refused starts use the same budget and stay `starting` until the first success")
+TEST_CASE("refused starts use the same budget, and the state stays `starting` until the first success")
 {
     machine m;
     m.start();
@@ -179,11 +179,13 @@ TEST_CASE("refused starts use the same budget and stay `starting` until the firs
     m.due();
     CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
     m.due();
+    CHECK_FALSE(m.used_up());
     CHECK(m.create_failed(refused, m.t, 0).what == command::fail);
     CHECK(m.reason() == refused);
+    CHECK(m.used_up());
 }
 
-TEST_CASE("what no restart can mend fails at once")
+TEST_CASE("errors that a restart cannot fix fail the device at once")
 {
     for (const errc why : {errc::device_lost, errc::backend_unavailable, errc::invalid_option, errc::library_missing,
                            errc::library_too_old}) {
@@ -193,10 +195,11 @@ TEST_CASE("what no restart can mend fails at once")
         machine n;
         n.to_ready();
         CHECK(n.lost(why, n.t, 0).what == command::fail);
+        CHECK_FALSE(n.used_up());
     }
 }
 
-TEST_CASE("the decider's word counts")
+TEST_CASE("the decider's directive determines the next command")
 {
     const std::pair<directive (*)(const error_code&) noexcept, command> table[] = {
         {[](const error_code&) noexcept { return directive::stop; }, command::fail},
@@ -213,7 +216,7 @@ TEST_CASE("the decider's word counts")
     }
 }
 
-TEST_CASE("stopping waits for work, then ends the context, then finishes")
+TEST_CASE("stopping waits for work, then closes the context, then finishes")
 {
     machine m;
     m.to_ready();
@@ -258,7 +261,7 @@ TEST_CASE("a device can be stopped in every phase")
         m.created();
         CHECK(m.advance_stop(false).what == command::close);
     }
-    SUBCASE("while a context is being made that there is work for")
+    SUBCASE("while a context is being made for waiting work")
     {
         machine m;
         m.start();
@@ -267,14 +270,14 @@ TEST_CASE("a device can be stopped in every phase")
         CHECK(m.advance_stop(false).what == command::give_up);
         CHECK(m.advance_stop(false).what == command::none);
     }
-    SUBCASE("abandoning the work for a context that is being made")
+    SUBCASE("while a context is being made, with the work abandoned")
     {
         machine m;
         m.start();
         m.stop(true);
         CHECK(m.advance_stop(true).what == command::give_up);
     }
-    SUBCASE("while its context is being made, in vain")
+    SUBCASE("while its context is being made and is then refused")
     {
         machine m;
         m.start();
@@ -282,7 +285,7 @@ TEST_CASE("a device can be stopped in every phase")
         CHECK(m.create_failed(refused, m.t, 0).what == command::wait);
         CHECK(m.advance_stop(false).what == command::finish);
     }
-    SUBCASE("while it waits to try again, with work that only the next context can do")
+    SUBCASE("during the restart delay, with work that needs the next context")
     {
         machine m;
         m.to_ready();
@@ -305,7 +308,7 @@ TEST_CASE("a device can be stopped in every phase")
     }
 }
 
-TEST_CASE("a context that was lost on its way can be followed by another where it had a process of its own")
+TEST_CASE("a context lost during its creation is retried, and a creation that reports context_lost is not")
 {
     machine m;
     m.start();
@@ -319,7 +322,7 @@ TEST_CASE("a context that was lost on its way can be followed by another where i
     CHECK(n.create_failed(dead, n.t, 0).what == command::fail);
 }
 
-TEST_CASE("a replacement waits for what is in flight, ends the context, then makes another")
+TEST_CASE("a replacement waits for work in flight, closes the context, then makes another")
 {
     machine m;
     m.to_ready();
@@ -361,18 +364,18 @@ TEST_CASE("replacements do not count as restarts")
     CHECK(m.lost(dead, m.t, 0).what == command::fail);
 }
 
-TEST_CASE("a replacement wanted before a context is begun to be made is served by it")
+TEST_CASE("a context creation that begins after a replacement request serves the request")
 {
     machine m;
     m.to_ready();
-    SUBCASE("while the last one is being ended")
+    SUBCASE("while the last context is being closed")
     {
         m.replace();
         m.advance_replace(false);
         m.replace();
         m.gone(false);
     }
-    SUBCASE("while it waits to try again")
+    SUBCASE("during the restart delay")
     {
         m.lost(dead, m.t, 0);
         m.replace();
@@ -392,7 +395,7 @@ TEST_CASE("a replacement wanted before a context is begun to be made is served b
     CHECK(m.advance_replace(false).what == command::none);
 }
 
-TEST_CASE("a replacement wanted while a context is being made takes one more")
+TEST_CASE("a replacement requested during a context creation needs another context")
 {
     machine m;
     m.start();
@@ -403,7 +406,7 @@ TEST_CASE("a replacement wanted while a context is being made takes one more")
     CHECK(m.advance_replace(false).what == command::close);
 }
 
-TEST_CASE("a replacement whose context is refused goes on under the policy")
+TEST_CASE("a replacement whose context is refused continues under the restart policy")
 {
     machine m;
     m.to_ready();
@@ -422,7 +425,7 @@ TEST_CASE("a replacement whose context is refused goes on under the policy")
     CHECK(m.advance_replace(false).what == command::none);
 }
 
-TEST_CASE("stopping takes back a replacement that was not begun, and cuts short one that was")
+TEST_CASE("stopping drops a replacement that has not begun, and cuts short one that has")
 {
     machine m;
     m.to_ready();
@@ -446,7 +449,7 @@ TEST_CASE("stopping takes back a replacement that was not begun, and cuts short 
         CHECK(m.gone(false).what == command::finish);
         CHECK(m.state() == device_state::stopped);
     }
-    SUBCASE("begun, with work that only the next context can do")
+    SUBCASE("begun, with work that needs the next context")
     {
         m.advance_replace(false);
         m.stop(false);

@@ -13,7 +13,7 @@ using command = lifecycle::command;
 const error_code dead = errc::context_lost;
 const error_code refused = errc::start_failed;
 
-/// A device and all that can happen to it, up to a number of events.
+/// A device and all possible sequences of a limited number of events.
 struct world {
     enum class event : std::uint8_t {
         replace,
@@ -139,7 +139,7 @@ struct world {
             REQUIRE_FALSE(m.open());
     }
 
-    /// Whatever came before, good luck from here on leads to rest.
+    /// Whatever happened before, without further failures the device settles: it has stopped, has failed, or is open.
     void settle() const
     {
         world w = *this;
@@ -183,7 +183,7 @@ struct world {
 
 TEST_SUITE_BEGIN("lifecycle");
 
-TEST_CASE("no order of events makes two contexts at once, forgets a replacement, or never comes to rest")
+TEST_CASE("no order of events makes two contexts at once, loses a replacement or runs for ever")
 {
     world w;
     w.obey(w.m.start());

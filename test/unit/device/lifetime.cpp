@@ -21,9 +21,9 @@ using test::make_device;
 
 TEST_SUITE_BEGIN("device lifetime");
 
-TEST_CASE("a shutdown that drains runs what was accepted and refuses what comes later")
+TEST_CASE("a draining shutdown runs accepted ops and refuses later ones")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = make_device(io, o);
         auto x = await(io, gpu.async_alloc<float>(4)).value();
@@ -36,7 +36,7 @@ TEST_CASE("a shutdown that drains runs what was accepted and refuses what comes 
         CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f})).error() == errc::device_stopped);
         CHECK(gpu.status().state == device_state::stopped);
         CHECK(await(io, gpu.async_stats()).value().state == device_state::stopped);
-        // The last state is not lost on who looks late.
+        // A late observer still receives the last state.
         auto last = await(io, states.async_changed());
         CHECK(last.value().state == device_state::stopped);
         CHECK(await(io, states.async_changed()).error() == errc::closed);
@@ -45,8 +45,9 @@ TEST_CASE("a shutdown that drains runs what was accepted and refuses what comes 
     }
 }
 
-// What a coroutine holds may want the list that is being gone through.
-TEST_CASE("what an abandoned device lets go of too late goes with the execution context")
+// Destroying a handler may destroy a mailbox, which accesses the execution context's list of shutdown hooks. That must
+// not happen while the list is being processed.
+TEST_CASE("a request that an abandoned device releases late is destroyed with the execution context")
 {
     std::optional<asio::io_context> io(std::in_place);
     test::gate gate;
@@ -63,7 +64,7 @@ TEST_CASE("what an abandoned device lets go of too late goes with the execution 
     io.reset();
 }
 
-TEST_CASE("a watch over faults that is meant to be endless is")
+TEST_CASE("a device works with the largest monitor_interval")
 {
     auto o = test::pool_options();
     o.context.monitor_interval = std::chrono::nanoseconds::max();
@@ -73,7 +74,7 @@ TEST_CASE("a watch over faults that is meant to be endless is")
     CHECK(await(io, gpu.async_exec(memory::fill<float>{x, 1.0f})));
 }
 
-TEST_CASE("those that will not wait are taken as long as there is room, however many come at once")
+TEST_CASE("a burst of ops is accepted at least up to max_in_flight, with either when_full option")
 {
     auto o = test::pool_options();
     o.queue.max_in_flight = 4;
@@ -95,7 +96,7 @@ TEST_CASE("those that will not wait are taken as long as there is room, however 
     }
 }
 
-TEST_CASE("a shutdown that abandons answers everything, once the device has let go of it")
+TEST_CASE("an abandoning shutdown completes every op, and running ops when the device has released them")
 {
     asio::io_context io;
     auto o = test::pool_options();
@@ -119,7 +120,7 @@ TEST_CASE("a shutdown that abandons answers everything, once the device has let 
         CHECK(ec == errc::device_stopped);
 }
 
-TEST_CASE("any number of shutdowns complete, and one that abandons hurries one that drains")
+TEST_CASE("any number of shutdowns complete, and an abandoning one speeds up a draining one")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -137,9 +138,9 @@ TEST_CASE("any number of shutdowns complete, and one that abandons hurries one t
     CHECK(await(io, gpu.async_shutdown()));
 }
 
-TEST_CASE("a device dropped with work pending finishes it and goes")
+TEST_CASE("a device dropped with pending work finishes the work and stops")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = make_device(io, o);
         auto states = gpu.watch_state();
@@ -164,10 +165,10 @@ asio::awaitable<void> hold_on(device gpu, test::gate* gate)
         (void)co_await gpu.async_exec(memory::fill<float>{x.value(), 1.0f});
 }
 
-TEST_CASE("an execution context can go with ops pending and coroutines suspended on them")
+TEST_CASE("an execution context may be destroyed with ops pending and coroutines suspended on them")
 {
-    // What is left behind is found by the leak checker.
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    // The leak checker reports objects left behind.
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         for (const int turns : {0, 1, 7, 100}) {
             asio::io_context io;
             auto gpu = make_device(io, o);
@@ -180,7 +181,7 @@ TEST_CASE("an execution context can go with ops pending and coroutines suspended
     }
 }
 
-TEST_CASE("an execution context can go while an op runs and while contexts are made")
+TEST_CASE("an execution context may be destroyed while an op runs and while contexts are made")
 {
     test::gate gate;
     std::thread opener;
@@ -222,14 +223,14 @@ TEST_CASE("buffers, watches and handles may outlive the execution context")
     gpu = {};
 }
 
-TEST_CASE("a buffer released after the shutdown is nobody's burden")
+TEST_CASE("a buffer may be released after the shutdown")
 {
     asio::io_context io;
     auto gpu = make_device(io);
     auto x = await(io, gpu.async_alloc<float>(4)).value();
     CHECK(await(io, gpu.async_shutdown()));
     x.reset();
-    // The io_context goes before it has heard of the release.
+    // The io_context is destroyed before it has processed the release.
 }
 
 asio::awaitable<bool> options_in_place()
@@ -237,21 +238,21 @@ asio::awaitable<bool> options_in_place()
     const auto ex = co_await asio::this_coro::executor;
     fault_injector faults;
     auto made = co_await device::async_create(
-        ex, device_options{.kind = device_kind::host, .host = {.mode = host_mode::in_turn, .injector = &faults}});
+        ex, device_options{.kind = device_kind::host, .host = {.mode = host_mode::inline_, .injector = &faults}});
     auto plain = co_await device::async_create(ex);
     co_return made.has_value() && plain.has_value();
 }
 
-TEST_CASE("options can be written in place, and left out")
+TEST_CASE("options can be written in place or omitted")
 {
     asio::io_context io;
     CHECK(test::co_run(io, options_in_place()));
     test::run_out(io);
 }
 
-TEST_CASE("a handler that throws harms nobody else")
+TEST_CASE("a handler that throws does not affect other handlers")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = make_device(io, o);
         auto x = await(io, gpu.async_alloc<float>(4)).value();
@@ -301,11 +302,11 @@ asio::awaitable<void> worker(device gpu, int rounds, std::atomic<int>* right)
     }
 }
 
-TEST_CASE("one io_context run by many threads, and several devices on it")
+TEST_CASE("one io_context run by many threads serves several devices")
 {
     asio::io_context io;
     std::vector<device> devices;
-    for (const auto& o : {test::pool_options(), test::in_turn_options(), test::pool_options()})
+    for (const auto& o : {test::pool_options(), test::inline_options(), test::pool_options()})
         devices.push_back(make_device(io, o));
     std::atomic<int> right{0};
     for (int i = 0; i < 24; ++i)
@@ -320,7 +321,7 @@ TEST_CASE("one io_context run by many threads, and several devices on it")
     CHECK(right == 24 * 50);
 }
 
-TEST_CASE("a device lives on a thread_pool")
+TEST_CASE("a device works on a thread_pool")
 {
     asio::thread_pool pool(3);
     std::atomic<int> right{0};
@@ -336,7 +337,7 @@ TEST_CASE("a device lives on a thread_pool")
     CHECK(right == 400);
 }
 
-TEST_CASE("refs of one device mean nothing to another")
+TEST_CASE("a device refuses refs of another device")
 {
     asio::io_context io;
     auto one = make_device(io);

@@ -14,7 +14,7 @@
 #include <thread>
 #include <unistd.h>
 
-// When the system has no thread to give.
+// Behaviour when no thread can be started.
 
 namespace {
 
@@ -26,8 +26,8 @@ TEST_SUITE_BEGIN("device without threads");
 
 constexpr std::size_t mebibyte = std::size_t(1) << 20;
 
-/// While it exists no thread can be started: the stack of another one does not fit into the address space. Larger than
-/// any stack that was used before, because those are kept to be used again.
+/// While it exists no thread can be started, because the stack of a new thread does not fit into the address space. The
+/// stack size is larger than any used before, because glibc caches and reuses old stacks.
 class no_threads {
 public:
     no_threads()
@@ -72,14 +72,14 @@ directive count_failure(const error_code& ec) noexcept
     return directive::restart;
 }
 
-// Sanitizers need address space of their own.
+// Sanitizers need additional address space.
 #define SKIP_WHEN_SANITIZED()                                                                                          \
     do {                                                                                                               \
         if (test::sanitized)                                                                                           \
             return;                                                                                                    \
     } while (false)
 
-TEST_CASE("a device that gets no thread tries again as its restart policy says, and starts when there is one")
+TEST_CASE("a device that gets no thread retries under its restart policy, and starts once it gets one")
 {
     SKIP_WHEN_SANITIZED();
     auto o = test::pool_options();
@@ -119,11 +119,11 @@ TEST_CASE("a device that gets no thread fails with a typed error when its restar
     }
     CHECK(*answer == errc::start_failed);
     test::run_out(io);
-    // The next one is not harmed by it.
+    // The next creation is not affected.
     CHECK(await(io, device::async_create(io.get_executor(), o)));
 }
 
-TEST_CASE("a device that is to block in threads goes on without them")
+TEST_CASE("a completion::sync device works when it can start no thread")
 {
     SKIP_WHEN_SANITIZED();
     auto o = test::pool_options();

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-// What is left of a device when its execution context is gone. The address sanitizer sees what is touched of that.
+// Using a device after its execution context was destroyed. AddressSanitizer reports accesses to destroyed parts of it.
 
 namespace {
 
@@ -33,9 +33,9 @@ void fill(remains& r, asio::io_context& io, const Executor& ex, const device_opt
     r.states = r.gpu.watch_state();
 }
 
-TEST_CASE("everything of a device made on a strand may outlive the execution context")
+TEST_CASE("all objects of a device made on a strand may outlive the execution context")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         remains plain;
         remains erased;
         {
@@ -53,7 +53,7 @@ TEST_CASE("everything of a device made on a strand may outlive the execution con
     }
 }
 
-TEST_CASE("what is started when the execution context is gone is destroyed without being called")
+TEST_CASE("an operation started after the execution context is destroyed drops its handler uncalled")
 {
     remains r;
     {
@@ -68,14 +68,14 @@ TEST_CASE("what is started when the execution context is gone is destroyed witho
     r.gpu.async_shutdown(never);
     r.states->async_changed(never);
     CHECK(held.use_count() == 2);
-    // Another execution context is none of its business.
+    // A handler executor in another execution context makes no difference.
     asio::io_context other;
     r.gpu.async_exec(memory::fill<float>{r.x, 1.0f}, asio::bind_executor(other, never));
     test::run_out(other);
     CHECK(held.use_count() == 2);
 }
 
-TEST_CASE("ops that wait, and what their handlers own, go with the strand's execution context")
+TEST_CASE("waiting ops and objects owned by their handlers are destroyed with the strand's execution context")
 {
     remains r;
     {

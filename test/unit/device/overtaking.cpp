@@ -3,7 +3,7 @@
 #include "device/admission.hpp"
 #include "support/dense.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -20,13 +20,13 @@ using namespace coaccel;
 using namespace std::chrono_literals;
 using detail::admission;
 
-/// Elements of a buffer, as the admission sees them.
+/// Elements of a buffer, as the admission queue sees them.
 ref<float> elements(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end)
 {
     return ref<float>::from_raw(any_ref{7, 1, buffer, 1, begin, end - begin, dtype::f32});
 }
 
-/// Copies between two buffers, or uploads to one when it moves bytes.
+/// A copy between two buffers, or an upload if it moves bytes.
 struct copying final : detail::request {
     copying(ref<float> from, ref<float> to, std::uint64_t moved = 0) : op{from, to}
     {
@@ -68,7 +68,7 @@ void drain(admission& gate)
 
 TEST_SUITE_BEGIN("overtaking");
 
-TEST_CASE("the order of two requests matters when one writes what the other uses")
+TEST_CASE("two requests conflict when one writes elements that the other uses")
 {
     const copying a(elements(0, 0, 10), elements(1, 0, 10));
     CHECK(detail::conflict(a, a));
@@ -80,7 +80,7 @@ TEST_CASE("the order of two requests matters when one writes what the other uses
     CHECK_FALSE(detail::conflict(a, copying(elements(3, 0, 1), elements(0, 10, 11))));
 }
 
-TEST_CASE("only what touches nothing but its operands goes before others")
+TEST_CASE("only ops that use nothing but their operands may overtake")
 {
     CHECK(detail::may_overtake(copying(elements(0, 0, 1), elements(1, 0, 1))));
     CHECK_FALSE(detail::may_overtake(copying(elements(0, 0, 1), elements(1, 0, 1), 4)));
@@ -94,7 +94,7 @@ TEST_CASE("only what touches nothing but its operands goes before others")
     CHECK_FALSE(detail::may_overtake(other_op(users, &copy)));
 }
 
-TEST_CASE("what shares nothing with a transfer that waits goes before it")
+TEST_CASE("an op that shares no operand with a waiting transfer overtakes it")
 {
     admission gate({.max_in_flight = 3, .max_bytes_in_flight = 100, .max_queued = 100});
     copying running(elements(9, 0, 1), elements(8, 0, 1), 80);
@@ -120,7 +120,7 @@ TEST_CASE("what shares nothing with a transfer that waits goes before it")
     drain(gate);
 }
 
-TEST_CASE("who will not wait is taken when it can overtake all that wait")
+TEST_CASE("a when_full::fail request is accepted when it can overtake all waiting requests")
 {
     admission gate({.max_in_flight = 3, .max_bytes_in_flight = 100, .max_queued = 100});
     copying running(elements(9, 0, 1), elements(8, 0, 1), 80);
@@ -139,7 +139,7 @@ TEST_CASE("who will not wait is taken when it can overtake all that wait")
     CHECK(gate.next() == &free);
     CHECK_FALSE(gate.offer(late, true, now));
     CHECK(gate.next() == &late);
-    // Now the count is full.
+    // Now max_in_flight is reached.
     copying one_more(elements(6, 0, 1), elements(7, 0, 1));
     one_more.options.when_full = when_full::fail;
     CHECK(gate.offer(one_more, true, now) == errc::queue_full);
@@ -202,7 +202,7 @@ TEST_CASE("on random histories conflicting requests start in order, the bounds h
             for (std::size_t n = pick(3); n > 0; --n)
                 pick(2) == 0 ? start() : finish();
         }
-        // Whatever is in flight ends some day.
+        // Everything in flight ends eventually.
         do {
             while (start()) {
             }

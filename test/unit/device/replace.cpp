@@ -18,7 +18,7 @@ using asio::error::operation_aborted;
 using test::await;
 using test::make_device;
 
-/// A device with an op that stands at a gate, and room for others.
+/// A device with an op that waits at a gate, and room for others.
 struct blocked {
     auto note(error_code& where)
     {
@@ -34,13 +34,13 @@ struct blocked {
         options.queue.max_in_flight = room;
         options.restart.max_restarts = restarts;
         gpu = make_device(io, options);
-        x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
-        y = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+        x = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
+        y = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
         gpu.async_submit(inout(x), test::gate_op{&gate}, note(running));
         test::run_until(io, [this] { return gate.reached(1); });
     }
 
-    /// Runs until the device has taken what was asked of it so far.
+    /// Runs until the device has processed all earlier requests.
     void settle() { CHECK(await(io, gpu.async_stats())); }
 
     error_code outcome(const error_code& where)
@@ -62,9 +62,9 @@ struct blocked {
 
 TEST_SUITE_BEGIN("device replace");
 
-TEST_CASE("an idle device gets a fresh context as often as it is asked to")
+TEST_CASE("an idle device gets a new context at each replacement")
 {
-    for (auto options : {test::pool_options(), test::in_turn_options()}) {
+    for (auto options : {test::pool_options(), test::inline_options()}) {
         options.restart.max_restarts = 1;
         asio::io_context io;
         auto gpu = make_device(io, options);
@@ -81,7 +81,7 @@ TEST_CASE("an idle device gets a fresh context as often as it is asked to")
     }
 }
 
-TEST_CASE("what runs ends well, what waits runs on the fresh context")
+TEST_CASE("ops started before the call succeed, and ops started after it wait for the new context")
 {
     asio::io_context io;
     blocked b(io);
@@ -94,7 +94,7 @@ TEST_CASE("what runs ends well, what waits runs on the fresh context")
     b.gpu.async_upload(data, b.note(before));
     b.gpu.async_replace(b.note(b.replaced));
     b.gpu.async_exec(memory::fill<float>{b.y, 1.0f}, b.note(stale));
-    b.gpu.async_alloc<float>(4, init::zero, b.note(fresh));
+    b.gpu.async_alloc<float>(4, memory_init::zero, b.note(fresh));
     b.gpu.async_alloc_pinned<float>(4, b.note(pinned));
     b.gpu.with({.when_full = when_full::fail}).async_alloc<float>(4, b.note(impatient));
     CHECK(b.outcome(impatient) == errc::queue_full);
@@ -114,7 +114,7 @@ TEST_CASE("what runs ends well, what waits runs on the fresh context")
     CHECK(b.gpu.status().state == device_state::ready);
 }
 
-TEST_CASE("what was queued before the call runs on the old context, what comes after it on the new one")
+TEST_CASE("ops queued before the call run on the old context, later ops on the new one")
 {
     for (const std::uint64_t room : {1u, 2u}) {
         CAPTURE(room);
@@ -131,7 +131,7 @@ TEST_CASE("what was queued before the call runs on the old context, what comes a
                 where.push_back(made.ref().raw().generation);
             };
         };
-        // All wait for the op at the gate, which has their buffer or the room.
+        // All wait for the op at the gate, which uses their buffer or occupies the room.
         for (int i = 0; i < each; ++i) {
             b.gpu.async_exec(memory::fill<float>{b.x, static_cast<float>(i)}, [&](error_code ec) { filled += !ec; });
             b.gpu.async_exec(seq(memory::fill<float>{b.x, 1.0f}), [&](error_code ec) { filled += !ec; });
@@ -147,7 +147,7 @@ TEST_CASE("what was queued before the call runs on the old context, what comes a
         CHECK(stale == 0);
         b.gate.open();
         CHECK_FALSE(b.outcome(b.replaced));
-        // The old context goes only when all that was for it has ended.
+        // The old context is closed only after all its requests have completed.
         CHECK(filled == 2 * each);
         CHECK(before == std::vector<generation>(each, 1));
         test::run_until(io, [&] { return after.size() == each && stale == each; });
@@ -157,9 +157,9 @@ TEST_CASE("what was queued before the call runs on the old context, what comes a
     }
 }
 
-TEST_CASE("under load nothing is lost and nothing fails but what names the old context")
+TEST_CASE("under load only ops with refs to the old context fail")
 {
-    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& options : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = make_device(io, options);
         constexpr int clients = 64;
@@ -219,7 +219,7 @@ TEST_CASE("calls made before a replacement begins share it")
     CHECK(b.gpu.status().generation == 2);
 }
 
-TEST_CASE("a shutdown goes before a replacement that has not begun")
+TEST_CASE("a shutdown takes precedence over a replacement that has not begun")
 {
     for (const auto mode : {shutdown::drain, shutdown::abandon}) {
         asio::io_context io;
@@ -262,7 +262,7 @@ TEST_CASE("a device can be shut down at any moment of a replacement")
         }
 }
 
-TEST_CASE("the last handle may go, and the execution context too, in the middle of a replacement")
+TEST_CASE("the last handle and the execution context may be destroyed during a replacement")
 {
     asio::io_context io;
     {
@@ -288,7 +288,7 @@ TEST_CASE("the last handle may go, and the execution context too, in the middle 
     CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("a fault while the device drains is handled as any other and serves the call")
+TEST_CASE("a fault during the drain is handled like any other and completes the call")
 {
     asio::io_context io;
     blocked b(io, 8);
@@ -309,7 +309,7 @@ TEST_CASE("a fault while the device drains is handled as any other and serves th
     CHECK(b.gpu.status().state == device_state::ready);
 }
 
-TEST_CASE("a fault while the device drains that is one too many fails the call too")
+TEST_CASE("a fault during the drain that exceeds the restart budget fails the call")
 {
     asio::io_context io;
     blocked b(io, 8, 0);
@@ -328,7 +328,7 @@ TEST_CASE("a fault while the device drains that is one too many fails the call t
     CHECK(await(io, b.gpu.async_replace()).error() == errc::device_failed);
 }
 
-TEST_CASE("a call that is cancelled completes at once, and the replacement goes on")
+TEST_CASE("a call that is cancelled completes at once, and the replacement continues")
 {
     for (const auto type :
          {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
@@ -346,7 +346,7 @@ TEST_CASE("a call that is cancelled completes at once, and the replacement goes 
     }
 }
 
-TEST_CASE("a context that is refused ends the call with the reason, and the policy goes on")
+TEST_CASE("a refused context fails the call with the reason, and the restart policy continues")
 {
     asio::io_context io;
     auto o = test::pool_options();
@@ -365,7 +365,7 @@ TEST_CASE("a context that is refused ends the call with the reason, and the poli
     CHECK(await(io, gpu.async_shutdown()));
 }
 
-TEST_CASE("an empty device has nothing to replace")
+TEST_CASE("an empty device refuses a replacement")
 {
     std::promise<error_code> told;
     device().async_replace([&](error_code ec) { told.set_value(ec); });

@@ -38,7 +38,7 @@ struct armed {
     device_options options;
 };
 
-/// A device that takes an hour to come back, and an upload that waits for it.
+/// A device whose rebuild is due in an hour, and an upload that waits for it.
 struct waiting_again {
     explicit waiting_again(asio::io_context& context, exec_options how = again) : io(context)
     {
@@ -79,9 +79,9 @@ struct waiting_again {
 
 TEST_SUITE_BEGIN("device retry");
 
-TEST_CASE("an idempotent upload outlives the context it was started on")
+TEST_CASE("an idempotent upload survives the loss of its context")
 {
-    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& options : {test::pool_options(), test::inline_options()}) {
         armed a(options);
         asio::io_context io;
         auto gpu = make_device(io, a.options);
@@ -114,7 +114,7 @@ TEST_CASE("every form of an upload and an allocation takes options, with any tok
         exec_options how = again;
         auto e = co_await d.with(how).async_upload(v);
         auto f = co_await d.with({.retry = retry::idempotent}).async_alloc<float>(4);
-        auto g = co_await d.with(how).async_alloc<float>(4, init::zero, asio::use_awaitable);
+        auto g = co_await d.with(how).async_alloc<float>(4, memory_init::zero, asio::use_awaitable);
         REQUIRE((a && b && e && f));
         CHECK(c.size() == v.size());
         auto zeros = co_await d.async_download(g);
@@ -127,19 +127,19 @@ TEST_CASE("every form of an upload and an allocation takes options, with any tok
     CHECK(await(io, gpu.with({.lane = 99}).async_alloc<float>(1)).error() == errc::invalid_argument);
 }
 
-TEST_CASE("an allocation that is filled is run again as a whole")
+TEST_CASE("an allocation with a fill is run again as a whole")
 {
     armed a;
     asio::io_context io;
     auto gpu = make_device(io, a.options);
     a.injector->poison();
-    auto x = await(io, gpu.with(again).async_alloc<float>(16, init::zero));
+    auto x = await(io, gpu.with(again).async_alloc<float>(16, memory_init::zero));
     REQUIRE(x);
     CHECK(x.value().ref().raw().generation == 2);
     CHECK(await(io, gpu.async_download(x.value())).value() == std::vector<float>(16, 0.0f));
 }
 
-TEST_CASE("an op that is not marked, or names what died, is not run again")
+TEST_CASE("an op that is not idempotent, or uses a lost buffer, is not run again")
 {
     armed a;
     asio::io_context io;
@@ -155,7 +155,7 @@ TEST_CASE("an op that is not marked, or names what died, is not run again")
 
 TEST_CASE("a burst of idempotent uploads is complete and correct across faults")
 {
-    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& options : {test::pool_options(), test::inline_options()}) {
         armed a(options);
         a.options.restart.max_restarts = 1000;
         asio::io_context io;
@@ -194,12 +194,12 @@ TEST_CASE("an op that waits to be run again can be cancelled")
     asio::io_context io;
     waiting_again w(io);
     CHECK(await(io, w.gpu.async_stats()).value().queued == 1);
-    SUBCASE("by itself")
+    SUBCASE("by its own signal")
     {
         w.signal.emit(asio::cancellation_type::total);
         CHECK(w.outcome() == operation_aborted);
     }
-    SUBCASE("with all others")
+    SUBCASE("by cancel()")
     {
         w.gpu.cancel();
         CHECK(w.outcome() == operation_aborted);
@@ -211,7 +211,7 @@ TEST_CASE("an op that waits to be run again can be cancelled")
     CHECK(s.cancelled == 1);
 }
 
-TEST_CASE("the deadline of an op that waits to be run again still counts")
+TEST_CASE("the deadline of an op that waits to be run again still applies")
 {
     asio::io_context io;
     // Long enough for a loaded machine to lose the context first.
@@ -221,9 +221,9 @@ TEST_CASE("the deadline of an op that waits to be run again still counts")
     CHECK(w.outcome() == errc::deadline_exceeded);
 }
 
-TEST_CASE("an idempotent op outlives a context that dies while its device drains")
+TEST_CASE("an idempotent op survives a context lost while its device drains")
 {
-    for (const auto& options : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& options : {test::pool_options(), test::inline_options()}) {
         armed a(options);
         asio::io_context io;
         auto gpu = make_device(io, a.options);
@@ -235,7 +235,7 @@ TEST_CASE("an idempotent op outlives a context that dies while its device drains
         gpu.with(again).async_upload(data, [&](error_code ec, buffer<float> x) {
             uploaded = ec;
             generation = x.ref().raw().generation;
-            // The device is to stop, and does so after its last op.
+            // The device stops only after its last op.
             CHECK(stopped == errc::no_value);
         });
         gpu.async_shutdown(shutdown::drain, [&](error_code ec) { stopped = ec; });
@@ -262,7 +262,7 @@ TEST_CASE("an idempotent op is not run again when its device is abandoned")
     CHECK(gpu.status().generation == 1);
 }
 
-TEST_CASE("an op that waits to be run again is answered when the device stops")
+TEST_CASE("an op that waits to be run again completes when the device stops")
 {
     asio::io_context io;
     waiting_again w(io);
@@ -270,7 +270,7 @@ TEST_CASE("an op that waits to be run again is answered when the device stops")
     CHECK(w.outcome() == errc::device_stopped);
 }
 
-TEST_CASE("an op that waits to be run again goes with its execution context")
+TEST_CASE("an op that waits to be run again is destroyed with its execution context")
 {
     auto held = std::make_shared<int>(0);
     const auto data = numbers(4);
@@ -288,7 +288,7 @@ TEST_CASE("an op that waits to be run again goes with its execution context")
     CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("an op that kills every context is answered when the budget is spent")
+TEST_CASE("an op that kills every context fails when the budget is spent")
 {
     armed a;
     a.injector = std::make_shared<fault_injector>(host_faults{.poison_every = 1});

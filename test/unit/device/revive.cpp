@@ -19,7 +19,7 @@ using asio::error::operation_aborted;
 using test::await;
 using test::make_device;
 
-/// A device whose restart budget can be spent.
+/// A device whose restart budget can be used up.
 struct mortal {
     explicit mortal(int restarts = 0) : mortal(test::pool_options().restart, restarts) {}
 
@@ -35,7 +35,7 @@ struct mortal {
     mortal(const mortal&) = delete;
     mortal& operator=(const mortal&) = delete;
 
-    /// Loses the context there is.
+    /// Loses the current context.
     void die()
     {
         auto x = await(io, gpu.async_alloc<float>(4)).value();
@@ -56,7 +56,7 @@ struct mortal {
 
 TEST_SUITE_BEGIN("device revive");
 
-TEST_CASE("a device that has failed comes back at the same address")
+TEST_CASE("a failed device is revived at the same address")
 {
     mortal m;
     auto old = await(m.io, m.gpu.async_alloc<float>(4)).value();
@@ -72,7 +72,7 @@ TEST_CASE("a device that has failed comes back at the same address")
     CHECK(await(m.io, m.gpu.async_exec(memory::fill<float>{old, 1.0f})).error() == errc::stale_ref);
 }
 
-TEST_CASE("a device that comes back has a new restart budget")
+TEST_CASE("a revived device has a new restart budget")
 {
     mortal m(1);
     m.die();
@@ -87,7 +87,7 @@ TEST_CASE("a device that comes back has a new restart budget")
     }
 }
 
-TEST_CASE("a healthy device needs no reviving, one that was stopped gets none")
+TEST_CASE("a healthy device needs no revival, and a stopped device gets none")
 {
     mortal m;
     CHECK(await(m.io, m.gpu.async_revive()));
@@ -95,14 +95,14 @@ TEST_CASE("a healthy device needs no reviving, one that was stopped gets none")
     CHECK(await(m.io, m.gpu.async_shutdown()));
     CHECK(await(m.io, m.gpu.async_revive()).error() == errc::device_stopped);
     CHECK(m.gpu.status().state == device_state::stopped);
-    // It completes on a thread of the system executor.
+    // An empty device completes on a thread of the system executor.
     std::promise<error_code> told;
     auto answer = told.get_future();
     device().async_revive([told = std::move(told)](error_code ec) mutable { told.set_value(ec); });
     CHECK(answer.get() == errc::invalid_argument);
 }
 
-TEST_CASE("a revival that finds no context says why, and the next one may succeed")
+TEST_CASE("a revival without a context reports the reason, and the next one may succeed")
 {
     mortal m(2);
     m.die();
@@ -116,7 +116,7 @@ TEST_CASE("a revival that finds no context says why, and the next one may succee
     CHECK(m.gpu.status().state == device_state::ready);
 }
 
-TEST_CASE("several revivals share one context, and what is asked meanwhile waits for it")
+TEST_CASE("concurrent revivals share one context, and ops started meanwhile wait for it")
 {
     mortal m;
     m.fail();
@@ -136,13 +136,13 @@ TEST_CASE("several revivals share one context, and what is asked meanwhile waits
     CHECK(m.gpu.status().generation == 2);
 }
 
-TEST_CASE("a device that is being revived may be stopped, and its execution context may go")
+TEST_CASE("a device may be stopped, and its execution context destroyed, during a revival")
 {
     const auto held = std::make_shared<int>(0);
     for (const bool stopped : {true, false}) {
         CAPTURE(stopped);
         {
-            // A lost context is the end; one that does not start is tried again, in an hour.
+            // A lost context stops the device; a failed start is retried after an hour.
             restart_policy patient;
             patient.decider = [](const error_code& ec) noexcept {
                 return is_context_lost(ec) ? directive::stop : directive::restart;

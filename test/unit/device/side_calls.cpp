@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-// Pinned and managed memory, and compiling: what goes beside the lanes.
+// Pinned and managed memory, and compilation: requests that do not go through the lanes.
 namespace {
 
 using namespace coaccel;
@@ -73,7 +73,7 @@ TEST_CASE("pinned memory can be written, uploaded and read into")
     CHECK(await(io, gpu.async_stats()).value().memory.pinned_used == 0);
 }
 
-TEST_CASE("pinned memory that can never be had is refused")
+TEST_CASE("pinned allocations of impossible sizes are refused")
 {
     asio::io_context io;
     auto gpu = test::make_device(io, limited());
@@ -83,7 +83,7 @@ TEST_CASE("pinned memory that can never be had is refused")
     CHECK(await(io, gpu.async_alloc_pinned<std::uint8_t>(limit)));
 }
 
-TEST_CASE("at the limit pinned memory is waited for, in the order of the calls")
+TEST_CASE("calls beyond the pinned memory limit wait in the order of the calls")
 {
     asio::io_context io;
     auto gpu = test::make_device(io, limited());
@@ -103,7 +103,7 @@ TEST_CASE("at the limit pinned memory is waited for, in the order of the calls")
     CHECK(small.buffer.size() == 10);
 }
 
-TEST_CASE("who waits for pinned memory can be cancelled, and holds up nobody then")
+TEST_CASE("a call that waits for pinned memory can be cancelled, and then blocks no other call")
 {
     asio::io_context io;
     auto gpu = test::make_device(io, limited());
@@ -119,7 +119,7 @@ TEST_CASE("who waits for pinned memory can be cancelled, and holds up nobody the
     CHECK_FALSE(*small.ec);
 }
 
-TEST_CASE("shutting down answers who waits for pinned memory")
+TEST_CASE("a shutdown completes the calls that wait for pinned memory")
 {
     for (const auto how : {shutdown::drain, shutdown::abandon}) {
         asio::io_context io;
@@ -138,7 +138,7 @@ TEST_CASE("shutting down answers who waits for pinned memory")
     }
 }
 
-TEST_CASE("an io_context goes away with calls waiting")
+TEST_CASE("an io_context may be destroyed with waiting calls")
 {
     auto io = std::make_unique<asio::io_context>();
     auto gpu = test::make_device(*io, limited());
@@ -149,7 +149,7 @@ TEST_CASE("an io_context goes away with calls waiting")
     first.value()[0] = 1;
 }
 
-TEST_CASE("managed memory is the host's and the device's")
+TEST_CASE("managed memory is accessible to the host and the device")
 {
     asio::io_context io;
     auto gpu = test::make_device(io);
@@ -167,7 +167,7 @@ TEST_CASE("managed memory is the host's and the device's")
     CHECK(await(io, gpu.async_alloc_managed<float>(0)).error() == errc::invalid_argument);
 }
 
-TEST_CASE("trimming gives unused memory back")
+TEST_CASE("trimming releases unused memory")
 {
     asio::io_context io;
     auto gpu = test::make_device(io);
@@ -177,7 +177,7 @@ TEST_CASE("trimming gives unused memory back")
 
 TEST_CASE("a kernel with a host function is compiled and launched on the CPU")
 {
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = test::make_device(io, o);
         auto kernel = await(io, gpu.async_compile("never looked at", doubling()));
@@ -191,7 +191,7 @@ TEST_CASE("a kernel with a host function is compiled and launched on the CPU")
     }
 }
 
-TEST_CASE("a kernel may be let go as soon as its launch has been asked for")
+TEST_CASE("a kernel may be destroyed as soon as its launch is started")
 {
     asio::io_context io;
     auto gpu = test::make_device(io);
@@ -205,7 +205,7 @@ TEST_CASE("a kernel may be let go as soon as its launch has been asked for")
     CHECK_FALSE(*ended);
 }
 
-TEST_CASE("a compilation can be cancelled, and is answered once")
+TEST_CASE("a compilation can be cancelled, and completes once")
 {
     asio::io_context io;
     auto gpu = test::make_device(io);
@@ -224,7 +224,7 @@ TEST_CASE("a compilation can be cancelled, and is answered once")
     test::run_out(io);
 }
 
-TEST_CASE("draining lets a compilation end")
+TEST_CASE("a draining shutdown waits for a compilation")
 {
     asio::io_context io;
     auto gpu = test::make_device(io);

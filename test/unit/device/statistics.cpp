@@ -30,13 +30,13 @@ std::map<std::string, op_latency> rows_of(const device_stats& s)
 
 TEST_SUITE_BEGIN("device statistics");
 
-TEST_CASE("each end is counted as what it was")
+TEST_CASE("each op is counted by its outcome")
 {
     asio::io_context io;
     auto o = test::pool_options();
     o.queue.max_in_flight = 1;
     auto gpu = make_device(io, o);
-    auto x = await(io, gpu.async_alloc<float>(4, init::zero)).value();
+    auto x = await(io, gpu.async_alloc<float>(4, memory_init::zero)).value();
     test::gate gate;
     gpu.async_submit(inout(x), test::gate_op{&gate}, asio::detached);
     test::run_until(io, [&] { return gate.reached(1); });
@@ -65,7 +65,7 @@ TEST_CASE("each end is counted as what it was")
     CHECK(s.queued == 0);
 }
 
-TEST_CASE("a seq has a row of its own, named after its ops")
+TEST_CASE("a seq has its own row, named after its ops")
 {
     asio::io_context io;
     auto gpu = make_device(io);
@@ -109,7 +109,7 @@ TEST_CASE("two snapshots give rates")
         CHECK(await(io, gpu.async_read(x, back)));
         CHECK(await(io, gpu.async_download(x)));
     }
-    // One that fails moves nothing.
+    // A failed op does not count any bytes.
     CHECK_FALSE(await(io, gpu.async_read(x, std::span(back).first(10))));
     const auto after = await(io, gpu.async_stats()).value();
     CHECK(after.at > before.at);
@@ -125,7 +125,7 @@ TEST_CASE("two snapshots give rates")
     CHECK(write.sum >= rows_of(before)["memory.write<f32>"].sum);
 }
 
-TEST_CASE("the high-water mark is the most that was in use at a time")
+TEST_CASE("the high-water mark is the most memory in use at one time")
 {
     asio::io_context io;
     auto gpu = make_device(io);

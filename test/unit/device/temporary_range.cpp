@@ -13,7 +13,7 @@ using namespace coaccel;
 using test::await;
 using test::make_device;
 
-// A function, because g++ 12 has no braces inside co_await expressions.
+// A function, because g++ 12 does not support braced initializers inside co_await expressions.
 std::vector<float> numbers(float first = 1)
 {
     return {first, first + 1, first + 2};
@@ -47,7 +47,7 @@ asio::awaitable<result<std::vector<float>>> upload_temporaries(device gpu)
 
 TEST_SUITE_BEGIN("temporary ranges");
 
-TEST_CASE("a temporary may be awaited at once, with any token that starts when it is awaited")
+TEST_CASE("a temporary range works with any token that starts the operation when awaited")
 {
     asio::io_context io;
     auto gpu = make_device(io, test::pool_options());
@@ -56,7 +56,7 @@ TEST_CASE("a temporary may be awaited at once, with any token that starts when i
     CHECK(got.value() == std::vector<float>{4, 5, 6, 7, 8, 9, 1, 2, 3, 1, 2, 3});
 }
 
-TEST_CASE("a view may be a temporary, whatever the token")
+TEST_CASE("a temporary view works with any token")
 {
     asio::io_context io;
     auto gpu = make_device(io, test::pool_options());

@@ -40,7 +40,7 @@ TEST_CASE("every function that starts ops takes the options of `with`")
     CHECK(await(io, late.async_exec(seq(fill, sum))).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_submit(inout(x), nothing{})).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_alloc<float>(4)).error() == errc::deadline_exceeded);
-    CHECK(await(io, late.async_alloc<float>(4, init::zero)).error() == errc::deadline_exceeded);
+    CHECK(await(io, late.async_alloc<float>(4, memory_init::zero)).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_alloc_managed<float>(4)).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_upload(data)).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_upload(std::span<const float>(data))).error() == errc::deadline_exceeded);
@@ -50,7 +50,7 @@ TEST_CASE("every function that starts ops takes the options of `with`")
     CHECK(await(io, late.async_write(x.ref(), data)).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_read(x, data)).error() == errc::deadline_exceeded);
     CHECK(await(io, late.async_read(x.ref(), data)).error() == errc::deadline_exceeded);
-    // The device itself has none.
+    // The device itself has no deadline.
     CHECK(await(io, gpu.async_exec(sum)).value() == 4.0f);
 }
 
@@ -62,14 +62,14 @@ asio::awaitable<result<float>> work(device gpu)
     co_return co_await gpu.with(within(1h)).async_exec(blas::asum<float>{.x = x, .n = 8});
 }
 
-TEST_CASE("a coroutine names the options of each op where it starts it")
+TEST_CASE("a coroutine sets the options of each op at its call")
 {
     asio::io_context io;
     auto gpu = make_device(io);
     CHECK(test::co_run(io, work(gpu)).value() == 16.0f);
 }
 
-TEST_CASE("functions of the caller's run side by side on lanes of the caller's choice")
+TEST_CASE("user functions run concurrently on lanes chosen by the caller")
 {
     asio::io_context io;
     auto o = test::pool_options();
@@ -81,14 +81,14 @@ TEST_CASE("functions of the caller's run side by side on lanes of the caller's c
     int ended = 0;
     gpu.with({.lane = 0}).async_submit(inout(x), test::gate_op{&gate}, [&](error_code ec) { ended += !ec; });
     gpu.with({.lane = 1}).async_submit(inout(y), test::gate_op{&gate}, [&](error_code ec) { ended += !ec; });
-    // Both at once, on the two threads of the backend.
+    // Both run at once, on the two threads of the backend.
     test::run_until(io, [&] { return gate.reached(2); });
     gate.open();
     test::run_until(io, [&] { return ended == 2; });
     CHECK(await(io, gpu.with({.lane = 99}).async_submit(inout(x), nothing{})).error() == errc::invalid_argument);
 }
 
-TEST_CASE("the options keep the device as a copy of it does")
+TEST_CASE("the object returned by `with` keeps the device alive like a copy of it")
 {
     asio::io_context io;
     auto gpu = make_device(io);

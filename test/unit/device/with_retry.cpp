@@ -38,7 +38,7 @@ bool retry_busy(const error_code& ec) noexcept
 
 TEST_SUITE_BEGIN("with_retry");
 
-TEST_CASE("a job is repeated while its context is lost, as often as the policy says")
+TEST_CASE("a job is repeated while its context is lost, as often as the policy allows")
 {
     struct row {
         std::vector<error_code> errors;
@@ -69,7 +69,7 @@ TEST_CASE("a job is repeated while its context is lost, as often as the policy s
     }
 }
 
-TEST_CASE("the policy says what is worth another attempt, and is checked")
+TEST_CASE("the policy decides which errors are retried, and is validated")
 {
     asio::io_context io;
     auto policy = at_once;
@@ -82,7 +82,7 @@ TEST_CASE("the policy says what is worth another attempt, and is checked")
     CHECK(unused.calls == 0);
 }
 
-TEST_CASE("the wait grows up to its limit, and no attempt begins after the deadline")
+TEST_CASE("the delay grows up to its limit, and no attempt begins after the deadline")
 {
     const clock::time_point now{100s};
     retry_counter growing({.attempts = 5, .backoff = 10ms, .max_backoff = 35ms, .multiplier = 2});
@@ -123,7 +123,7 @@ asio::awaitable<result<void>> throwing_job(int& calls)
     co_return success();
 }
 
-TEST_CASE("what the function throws is passed on")
+TEST_CASE("an exception of the function is passed on")
 {
     asio::io_context io;
     int calls = 0;

@@ -69,9 +69,9 @@ TEST_CASE("an event of an empty stream has passed")
     }
 }
 
-TEST_CASE("in turn, an op has run when enqueue returns, without any thread")
+TEST_CASE("in inline mode an op has run when enqueue returns, without any thread")
 {
-    host_backend b(host_with(host_mode::in_turn));
+    host_backend b(host_with(host_mode::inline_));
     auto s = b.make_stream(priority::normal).value();
     std::thread::id where;
     task t([&] { where = std::this_thread::get_id(); });
@@ -84,7 +84,7 @@ TEST_CASE("in turn, an op has run when enqueue returns, without any thread")
     CHECK(b.query(e).value() == progress::passed);
 }
 
-TEST_CASE("on a pool, an event is pending until its op has run")
+TEST_CASE("in pool mode an event is pending until its op has run")
 {
     test::gate gate;
     task t([&] { gate.pass(); });
@@ -99,7 +99,7 @@ TEST_CASE("on a pool, an event is pending until its op has run")
     CHECK(b.query(e).value() == progress::passed);
 }
 
-TEST_CASE("a stream waits for another's event, and one thread is enough for any chain of waits")
+TEST_CASE("a stream waits for another's event, and one thread suffices for any chain of waits")
 {
     for (const int threads : {1, 2, 4}) {
         CAPTURE(threads);
@@ -152,7 +152,7 @@ TEST_CASE("a stream that waits for several others runs after all of them")
     }
 }
 
-TEST_CASE("an event marks what was enqueued before it, and nothing after")
+TEST_CASE("an event marks the ops enqueued before it, and no later ones")
 {
     test::gate gate;
     task early([] {});
@@ -168,7 +168,7 @@ TEST_CASE("an event marks what was enqueued before it, and nothing after")
     CHECK(b.synchronize(all) == error_code());
 }
 
-TEST_CASE("a notification comes once, when its event passes")
+TEST_CASE("a notification arrives once, when its event passes")
 {
     test::gate gate;
     task t([&] { gate.pass(); });
@@ -237,7 +237,7 @@ TEST_CASE("memory is released in the order of its stream")
     CHECK(b.allocate(s, 1000));
 }
 
-TEST_CASE("memory has a limit, which a fault can lower")
+TEST_CASE("the memory limit holds, and an injected fault can lower it")
 {
     for (const auto mode : both_modes) {
         auto options = host_with(mode);
@@ -279,16 +279,16 @@ TEST_CASE("an op without a kernel is not supported")
     }
 }
 
-TEST_CASE("an op's own failure is told when it is finished")
+TEST_CASE("an op's own error is reported when the op is finished")
 {
-    host_backend b(host_with(host_mode::in_turn));
+    host_backend b(host_with(host_mode::inline_));
     bound_op op;
     CHECK(b.finish(op) == error_code());
     op.status = errc::out_of_memory;
     CHECK(b.finish(op) == errc::out_of_memory);
 }
 
-TEST_CASE("errors are classified by what the device does about them")
+TEST_CASE("each error is classified as a fault")
 {
     CHECK(host_backend::classify(errc::context_lost) == fault::context_lost);
     CHECK(host_backend::classify(errc::device_lost) == fault::device_lost);

@@ -22,7 +22,7 @@ using test::task;
 
 TEST_SUITE_BEGIN("host backend faults");
 
-TEST_CASE("the n-th op poisons: what came before has run, nothing does after")
+TEST_CASE("a poisoned op and the ops after it do not run, and the ops before it do")
 {
     for (const auto mode : both_modes) {
         CAPTURE(mode);
@@ -46,7 +46,7 @@ TEST_CASE("the n-th op poisons: what came before has run, nothing does after")
         CHECK(notes.order == std::vector<int>{1, 2});
         CHECK(second.count() == 1);
         CHECK(third.count() == 0);
-        // Also what had passed is unknown now.
+        // Even events that had passed now report the loss.
         for (auto& e : ends) {
             CHECK(b.query(e).error() == errc::context_lost);
             CHECK(b.synchronize(e) == errc::context_lost);
@@ -59,7 +59,7 @@ TEST_CASE("the n-th op poisons: what came before has run, nothing does after")
     }
 }
 
-TEST_CASE("a fault holds up the streams that wait for it")
+TEST_CASE("a fault stops the streams that wait for its stream")
 {
     fault_injector injector;
     journal notes;
@@ -111,12 +111,12 @@ TEST_CASE("a hung op does not end until its context is condemned, and never runs
     CHECK(test::error_of(b.enqueue(other, elsewhere->op())) == errc::context_lost);
 }
 
-TEST_CASE("an op that is to hang in turn kills its context instead of holding up the caller")
+TEST_CASE("in inline mode an injected hang ends the context instead of blocking the caller")
 {
     fault_injector injector;
     journal notes;
     auto t = notes.make(1);
-    host_backend b(host_with(host_mode::in_turn, injector));
+    host_backend b(host_with(host_mode::inline_, injector));
     auto s = b.make_stream(priority::normal).value();
     injector.hang();
     CHECK(test::error_of(b.enqueue(s, t->op())) == error_code());
@@ -125,7 +125,7 @@ TEST_CASE("an op that is to hang in turn kills its context instead of holding up
     CHECK(injector.played() == 1);
 }
 
-TEST_CASE("death is admitted only when the ops still running have left the callers' memory")
+TEST_CASE("status reports the loss only after running ops have left the callers' memory")
 {
     test::gate gate;
     std::atomic<bool> left{false};
@@ -154,7 +154,7 @@ TEST_CASE("death is admitted only when the ops still running have left the calle
     CHECK(b.status() == errc::context_lost);
 }
 
-TEST_CASE("a delay is added to each op, and cut short by an abort")
+TEST_CASE("the injected delay applies to each op, and an abort cuts it short")
 {
     host_faults plan;
     plan.delay = 5ms;
@@ -177,7 +177,7 @@ TEST_CASE("a delay is added to each op, and cut short by an abort")
     test::wait_for_death(b);
 }
 
-TEST_CASE("a backend that goes away with work pending waits for what runs and drops the rest")
+TEST_CASE("the destruction of a backend waits for running ops and drops the rest")
 {
     std::atomic<int> runs{0};
     test::gate gate;
@@ -191,7 +191,7 @@ TEST_CASE("a backend that goes away with work pending waits for what runs and dr
     CHECK(test::error_of(b->enqueue(s, running.op())) == error_code());
     CHECK(test::error_of(b->enqueue(s, dropped.op())) == error_code());
     gate.wait_for(1);
-    // The op can only go on once the backend is being destroyed or is about to be.
+    // The op can continue only after the abort, while the backend is being destroyed or shortly before.
     b->abort();
     std::thread opener([&] { gate.open(); });
     b.reset();
@@ -199,7 +199,7 @@ TEST_CASE("a backend that goes away with work pending waits for what runs and dr
     CHECK(runs == 1);
 }
 
-TEST_CASE("create refuses bad options, and starts as often as it is told to")
+TEST_CASE("create refuses bad options, and fails as often as the injector demands")
 {
     auto bad = host_with(host_mode::pool, -1);
     CHECK(host_backend::create(bad).error() == errc::invalid_option);

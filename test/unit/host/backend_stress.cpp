@@ -17,8 +17,8 @@ using host_backend = coaccel::host::backend;
 using test::host_with;
 using test::task;
 
-/// Ops on several streams with random waits between them. Data that ops share is plain: only the order that the
-/// waits ask for keeps them apart, so the thread sanitizer sees any that is missing.
+/// Ops on several streams with random waits between them. Shared data is not atomic: only the requested waits order the
+/// accesses, so ThreadSanitizer reports a missing one.
 struct graph {
     struct node {
         void run()
@@ -72,13 +72,13 @@ struct graph {
 
 TEST_SUITE_BEGIN("host backend under load");
 
-TEST_CASE("any graph of streams and waits runs in its order")
+TEST_CASE("any graph of streams and waits runs in order")
 {
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
     test::engine random(seed);
     for (int round = 0; round < 30; ++round) {
-        const auto mode = round % 5 == 0 ? host_mode::in_turn : host_mode::pool;
+        const auto mode = round % 5 == 0 ? host_mode::inline_ : host_mode::pool;
         host_backend b(host_with(mode, 1 + round % 4));
         graph g(random, b, 1 + random() % 6, 300);
         test::told told;
@@ -92,7 +92,7 @@ TEST_CASE("any graph of streams and waits runs in its order")
     }
 }
 
-TEST_CASE("a fault anywhere in a graph stops what is behind it, and every waiter is released")
+TEST_CASE("a fault anywhere in a graph stops the ops behind it, and every waiter is released")
 {
     const auto seed = test::fresh_seed();
     CAPTURE(seed);
@@ -118,7 +118,7 @@ TEST_CASE("a fault anywhere in a graph stops what is behind it, and every waiter
             w.join();
         b->abort();
         test::wait_for_death(*b);
-        // Nothing is told twice, and nothing that did not run is told at all.
+        // No notification is sent twice, and none for an op that did not run.
         for (std::size_t i = 0; i < g->nodes.size(); ++i) {
             const int count = told[i].count();
             CHECK(count <= 1);
@@ -132,7 +132,7 @@ TEST_CASE("a fault anywhere in a graph stops what is behind it, and every waiter
     }
 }
 
-TEST_CASE("threads that synchronise, query and ask for the status disturb nobody")
+TEST_CASE("threads that synchronise, query and read the status do not disturb the ops")
 {
     host_backend b(host_with(host_mode::pool, 2));
     auto s = b.make_stream(priority::normal).value();

@@ -13,7 +13,7 @@ using namespace coaccel;
 using namespace std::chrono_literals;
 using verdict = fault_injector::verdict;
 
-/// The first n verdicts, one letter each.
+/// The next n results of next_op, one letter each.
 std::string play(fault_injector& f, int n)
 {
     std::string all;
@@ -39,7 +39,7 @@ host_faults plan(std::uint64_t poison_at, std::uint64_t poison_every, std::uint6
 
 TEST_SUITE_BEGIN("fault_injector");
 
-TEST_CASE("a plan is played to the letter")
+TEST_CASE("planned faults are injected exactly as planned")
 {
     struct row {
         const char* name;
@@ -68,7 +68,7 @@ TEST_CASE("a plan is played to the letter")
     }
 }
 
-TEST_CASE("what is asked for at run time is played once, by the next op")
+TEST_CASE("a fault requested at run time is injected once, into the next op")
 {
     fault_injector f;
     CHECK(play(f, 2) == "..");
@@ -83,7 +83,7 @@ TEST_CASE("what is asked for at run time is played once, by the next op")
     CHECK(f.played() == 4);
 }
 
-TEST_CASE("a wish waits for an op that the plan does not take")
+TEST_CASE("a requested fault waits for an op without a planned fault")
 {
     fault_injector f(plan(1, 0, 0));
     f.poison();
@@ -91,7 +91,7 @@ TEST_CASE("a wish waits for an op that the plan does not take")
     CHECK(play(f, 4) == "PPH.");
 }
 
-TEST_CASE("starts are refused as often as planned or asked")
+TEST_CASE("starts are refused as often as planned or requested")
 {
     host_faults p;
     p.refuse_starts = 2;
@@ -108,7 +108,7 @@ TEST_CASE("starts are refused as often as planned or asked")
     CHECK(f.played() == 0);
 }
 
-TEST_CASE("memory runs out beyond its limit, not at it")
+TEST_CASE("allocations fail above the limit, not at it")
 {
     host_faults p;
     p.out_of_memory_at = 100;
@@ -119,7 +119,7 @@ TEST_CASE("memory runs out beyond its limit, not at it")
     CHECK_FALSE(fault_injector().out_of_memory(~std::uint64_t(0)));
 }
 
-TEST_CASE("it knows which plans make an op wait")
+TEST_CASE("blocks() is true for plans with a hang or a delay")
 {
     auto delayed = [](std::chrono::nanoseconds d) {
         host_faults p;
@@ -134,7 +134,7 @@ TEST_CASE("it knows which plans make an op wait")
     CHECK_FALSE(fault_injector(delayed(0ns)).blocks());
 }
 
-TEST_CASE("from many threads, each planned fault and each refusal is played exactly once")
+TEST_CASE("with many threads, each planned fault and each refusal is injected exactly once")
 {
     host_faults p = plan(1000, 7, 500);
     p.refuse_starts = 100;

@@ -19,7 +19,7 @@ host_options changed(Change change)
 
 fault_injector* injector(std::chrono::nanoseconds delay, std::uint64_t hang_at)
 {
-    // Until the end of the program; options only point at them.
+    // They live until the end of the program, because options only point at them.
     static std::deque<fault_injector> all;
     host_faults plan;
     plan.delay = delay;
@@ -31,10 +31,10 @@ fault_injector* injector(std::chrono::nanoseconds delay, std::uint64_t hang_at)
 
 TEST_SUITE_BEGIN("host_options");
 
-TEST_CASE("what is out of range, or would block the caller, is refused")
+TEST_CASE("options that are out of range, or would block the caller, are refused")
 {
     using o = host_options;
-    constexpr auto in_turn = host_mode::in_turn;
+    constexpr auto inline_ = host_mode::inline_;
     struct row {
         const char* name;
         host_options options;
@@ -42,7 +42,7 @@ TEST_CASE("what is out of range, or would block the caller, is refused")
     };
     const row rows[] = {
         {"defaults", {}, true},
-        {"in turn", changed([](o& h) { h.mode = in_turn; }), true},
+        {"in turn", changed([](o& h) { h.mode = inline_; }), true},
         {"no such mode", changed([](o& h) { h.mode = static_cast<host_mode>(2); }), false},
         {"one thread", changed([](o& h) { h.threads = 1; }), true},
         {"the most threads", changed([](o& h) { h.threads = 1024; }), true},
@@ -53,33 +53,33 @@ TEST_CASE("what is out of range, or would block the caller, is refused")
         {"delay", changed([](o& h) { h.faults.delay = 1s; }), true},
         {"negative delay", changed([](o& h) { h.faults.delay = -1ns; }), false},
         {"poison in turn", changed([](o& h) {
-             h.mode = in_turn;
+             h.mode = inline_;
              h.faults.poison_at = 3;
          }),
          true},
         {"delay in turn", changed([](o& h) {
-             h.mode = in_turn;
+             h.mode = inline_;
              h.faults.delay = 1ns;
          }),
          false},
         {"hang in turn", changed([](o& h) {
-             h.mode = in_turn;
+             h.mode = inline_;
              h.faults.hang_at = 1;
          }),
          false},
         {"injector", changed([](o& h) { h.injector = injector(1s, 5); }), true},
         {"harmless injector in turn", changed([](o& h) {
-             h.mode = in_turn;
+             h.mode = inline_;
              h.injector = injector(0s, 0);
          }),
          true},
         {"injector that delays in turn", changed([](o& h) {
-             h.mode = in_turn;
+             h.mode = inline_;
              h.injector = injector(1ns, 0);
          }),
          false},
         {"injector that hangs in turn", changed([](o& h) {
-             h.mode = in_turn;
+             h.mode = inline_;
              h.injector = injector(0s, 1);
          }),
          false},

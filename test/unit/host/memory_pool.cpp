@@ -1,6 +1,6 @@
 #include "host/memory_pool.hpp"
 
-#include "core/machine_limits.hpp"
+#include "posix/machine_limits.hpp"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ std::uint64_t resident_bytes()
 
 TEST_SUITE_BEGIN("memory_pool");
 
-TEST_CASE("memory is aligned, writable and accounted for")
+TEST_CASE("memory is aligned, writable and counted")
 {
     memory_pool pool(64 * granule);
     CHECK(pool.info().total == 64 * granule);
@@ -55,7 +55,7 @@ TEST_CASE("memory is aligned, writable and accounted for")
     }
 }
 
-TEST_CASE("a limit of zero is the memory of the machine")
+TEST_CASE("a limit of zero stands for the memory of the machine")
 {
     memory_pool pool(0);
     CHECK(pool.info().total > std::uint64_t(1) << 20);
@@ -63,7 +63,7 @@ TEST_CASE("a limit of zero is the memory of the machine")
     CHECK(pool.allocate(1000));
 }
 
-TEST_CASE("released memory is used again, for its own size class only")
+TEST_CASE("released memory is reused for its own size class only")
 {
     memory_pool pool(64 * granule);
     void* a = pool.allocate(2 * granule).value();
@@ -75,7 +75,7 @@ TEST_CASE("released memory is used again, for its own size class only")
     CHECK(pool.info().used == 3 * granule);
 }
 
-TEST_CASE("the limit counts what is used; what is kept is not in the way")
+TEST_CASE("the limit counts used memory, not cached memory")
 {
     memory_pool pool(4 * granule);
     void* a = pool.allocate(3 * granule).value();
@@ -86,7 +86,7 @@ TEST_CASE("the limit counts what is used; what is kept is not in the way")
     pool.release(a);
     CHECK(pool.info().free == 3 * granule);
     CHECK(pool.info().reserved == 4 * granule);
-    // It is kept as three in one, and of no use as two.
+    // The block is kept as one block of three granules, which cannot serve two.
     CHECK(pool.allocate(2 * granule));
     CHECK(pool.info().used == 3 * granule);
     CHECK(pool.info().reserved == 3 * granule);
@@ -95,7 +95,7 @@ TEST_CASE("the limit counts what is used; what is kept is not in the way")
     CHECK(pool.info().high_water == 4 * granule);
 }
 
-TEST_CASE("what is reserved is what is used and what is kept, until it is trimmed")
+TEST_CASE("reserved memory is used and cached memory, until a trim")
 {
     memory_pool pool(std::uint64_t(1) << 30);
     void* small = pool.allocate(10 * granule).value();
@@ -109,7 +109,7 @@ TEST_CASE("what is reserved is what is used and what is kept, until it is trimme
     CHECK(pool.info().reserved == 0);
 }
 
-TEST_CASE("as much is kept as was in use lately, and no more")
+TEST_CASE("the cache is bounded by the memory recently in use")
 {
     constexpr std::size_t mib = 1 << 20;
     memory_pool pool(0);
@@ -121,19 +121,19 @@ TEST_CASE("as much is kept as was in use lately, and no more")
         for (void* memory : all)
             pool.release(memory);
     };
-    // Untouched, so that it costs nothing but addresses.
+    // Never written to, so it costs only address space.
     burst(48);
     CHECK(pool.info().reserved == std::min<std::uint64_t>(48 * mib, cap / mib * mib));
     burst(600);
     CHECK(pool.info().reserved <= cap);
-    // The recent past is some hundreds of allocations long.
+    // The recent past covers some hundreds of allocations.
     for (int i = 0; i < 1000; ++i)
         burst(1);
     CHECK(pool.info().reserved <= 16 * mib);
     CHECK(pool.info().used == 0);
 }
 
-TEST_CASE("a block is at most an eighth larger than what was asked for")
+TEST_CASE("a block is at most an eighth larger than the request")
 {
     using host::size_class;
     std::size_t last = 0;
@@ -146,7 +146,7 @@ TEST_CASE("a block is at most an eighth larger than what was asked for")
         CHECK(c.bytes % granule == 0);
         CHECK(c.index >= last);
         CHECK(c.index < size_class::count);
-        // The largest of its class, so that blocks of a class can take each other's place.
+        // c.bytes is the largest size of its class, so that blocks of one class are interchangeable.
         CHECK(size_class::of(c.bytes).index == c.index);
         CHECK(size_class::of(c.bytes).bytes == c.bytes);
         if (c.bytes < size_class::largest)
@@ -180,9 +180,9 @@ TEST_CASE("absurd sizes fail under the machine's own limit too")
     CHECK(pool.info().used == 0);
 }
 
-TEST_CASE("everything goes back when the pool goes, used or kept")
+TEST_CASE("the destruction of the pool frees used and cached memory")
 {
-    // The leak checker sees it if not.
+    // The leak checker reports blocks that are not freed.
     memory_pool pool(1 << 20);
     std::vector<void*> all;
     for (int i = 0; i < 100; ++i)
@@ -191,7 +191,7 @@ TEST_CASE("everything goes back when the pool goes, used or kept")
         pool.release(all[i]);
 }
 
-TEST_CASE("any number of blocks of one size can be kept")
+TEST_CASE("any number of blocks of one size can be cached")
 {
     memory_pool pool(1 << 20);
     for (int round = 0; round < 3; ++round) {
@@ -204,7 +204,7 @@ TEST_CASE("any number of blocks of one size can be kept")
     }
 }
 
-TEST_CASE("buffers of many sizes, one at a time, leave little memory behind")
+TEST_CASE("buffers of many sizes, one at a time, leave little cached memory")
 {
     constexpr std::uint64_t mib = 1 << 20;
     constexpr std::uint64_t little = 64 * mib;
@@ -224,7 +224,7 @@ TEST_CASE("buffers of many sizes, one at a time, leave little memory behind")
     CHECK(resident_bytes() < before + 2 * little);
 }
 
-TEST_CASE("from many threads the account stays right")
+TEST_CASE("with many threads the counters stay right")
 {
     memory_pool pool(1 << 22);
     std::vector<std::thread> threads;

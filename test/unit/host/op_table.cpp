@@ -1,6 +1,6 @@
 #include "host/op_table.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -77,13 +77,13 @@ TEST_CASE("every op of the library has a kernel")
     CHECK(knows(detail::user_op_id));
 }
 
-TEST_CASE("what it does not know it does not find")
+TEST_CASE("an unknown op has no kernel")
 {
     CHECK_FALSE(knows(0));
     CHECK_FALSE(knows(info_of<probe>().id));
 }
 
-TEST_CASE("a kernel's reply is written, and what it throws becomes the op's status")
+TEST_CASE("a kernel's reply is written, and its exception becomes the op's status")
 {
     op_table table;
     table.add<probe, run_probe>();

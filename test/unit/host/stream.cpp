@@ -26,7 +26,7 @@ stream_item item(std::uint64_t mark)
 
 TEST_SUITE_BEGIN("stream_state");
 
-TEST_CASE("items come out in the order they went in")
+TEST_CASE("items leave the stream in order")
 {
     stream_state s(priority::normal, nullptr);
     CHECK(s.priority() == priority::normal);
@@ -47,7 +47,7 @@ TEST_CASE("items come out in the order they went in")
     CHECK(s.next() == nullptr);
 }
 
-TEST_CASE("an item that has not passed is given again")
+TEST_CASE("an item that has not passed is returned again")
 {
     stream_state s(priority::low, nullptr);
     s.push(item(1));
@@ -58,7 +58,7 @@ TEST_CASE("an item that has not passed is given again")
     CHECK(s.next()->position == 2);
 }
 
-TEST_CASE("a runner is asked for only when there is none")
+TEST_CASE("a runner is requested only when there is none")
 {
     stream_state s(priority::normal, nullptr);
     CHECK(s.push(item(1)));
@@ -67,7 +67,7 @@ TEST_CASE("a runner is asked for only when there is none")
     s.pass();
     CHECK(s.next() != nullptr);
     s.pass();
-    // The runner still holds the stream: it has not yet been told to leave.
+    // The runner still owns the stream: `next` has not returned nullptr yet.
     CHECK_FALSE(s.push(item(3)));
     CHECK(s.next() != nullptr);
     s.pass();
@@ -107,7 +107,7 @@ TEST_CASE("a watcher is called once, when its position passes")
     CHECK(late.count() == 1);
 }
 
-TEST_CASE("a watcher that is taken back is not called")
+TEST_CASE("a removed watcher is not called")
 {
     stream_state s(priority::normal, nullptr);
     test::told gone, stays;
@@ -122,7 +122,7 @@ TEST_CASE("a watcher that is taken back is not called")
     CHECK(stays.count() == 1);
 }
 
-TEST_CASE("with a runner and watchers at once, every watcher is called once and no item is lost")
+TEST_CASE("with concurrent runners and watchers, every watcher is called once and no item is lost")
 {
     constexpr std::uint64_t items = 4000;
     stream_state s(priority::normal, nullptr);
@@ -130,7 +130,7 @@ TEST_CASE("with a runner and watchers at once, every watcher is called once and 
     for (std::uint64_t i = 0; i < items; ++i)
         all.push_back(std::make_unique<test::told>());
 
-    // Runners hand the stream on as a pool's threads do: through a lock, here.
+    // As in a thread pool, runners pass the stream on under a lock.
     std::mutex mutex;
     std::condition_variable changed;
     int runs = 0;

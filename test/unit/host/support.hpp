@@ -5,7 +5,7 @@
 #include "support/gate.hpp"
 #include "support/told.hpp"
 
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ inline coaccel::error_code error_of(const coaccel::result<coaccel::progress>& r)
     return r ? coaccel::error_code() : r.error();
 }
 
-/// A function as an op, bound and ready to be enqueued. Stays where it is until it has run.
+/// A function as a bound op, ready to be enqueued. Must not move until it has run.
 class task {
 public:
     explicit task(std::function<void()> f) : function_(std::move(f)) {}
@@ -80,7 +80,7 @@ inline coaccel::host_options host_with(coaccel::host_mode mode, const coaccel::h
     return o;
 }
 
-/// An event behind everything the stream has to do.
+/// An event after all work on the stream.
 inline coaccel::host::backend::event after(coaccel::host::backend& b, coaccel::host::backend::stream& s)
 {
     coaccel::host::backend::event e;
@@ -88,7 +88,7 @@ inline coaccel::host::backend::event after(coaccel::host::backend& b, coaccel::h
     return e;
 }
 
-/// Tasks that note the order they run in.
+/// Tasks that record the order in which they run.
 struct journal {
     std::unique_ptr<task> make(int mark)
     {
@@ -102,9 +102,9 @@ struct journal {
     std::vector<int> order;
 };
 
-inline constexpr coaccel::host_mode both_modes[] = {coaccel::host_mode::in_turn, coaccel::host_mode::pool};
+inline constexpr coaccel::host_mode both_modes[] = {coaccel::host_mode::inline_, coaccel::host_mode::pool};
 
-/// Waits for the backend to be dead and done.
+/// Waits until the backend is dead and no op runs any more.
 inline void wait_for_death(coaccel::host::backend& b)
 {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);

@@ -1,4 +1,4 @@
-#include <coaccel/ops/jit_compile.hpp>
+#include <coaccel/ops/jit/compile.hpp>
 
 #include <doctest/doctest.h>
 
@@ -8,10 +8,10 @@ using namespace coaccel;
 
 TEST_SUITE_BEGIN("jit::compile_options");
 
-// g++ 12 destroys temporaries of such types twice inside a co_await expression.
+// g++ 12 destroys temporaries of aggregate types twice inside a co_await expression.
 static_assert(!std::is_aggregate_v<jit::compile_options>);
 
-TEST_CASE("what is set is there, also in a copy")
+TEST_CASE("every setter is visible in its getter, also in a copy")
 {
     const auto set = jit::compile_options("f")
                          .option("-a")

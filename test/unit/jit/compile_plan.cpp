@@ -43,7 +43,7 @@ struct ingredients {
 
 TEST_SUITE_BEGIN("cuda::compile_plan");
 
-TEST_CASE("an NVRTC that keeps a cache is told not to")
+TEST_CASE("the cache of NVRTC is switched off where there is one")
 {
     auto newer = nvrtc;
     CHECK_FALSE(has(cuda::plan_compilation(options("f"), 90, newer).value(), "--no-cache"));
@@ -51,7 +51,7 @@ TEST_CASE("an NVRTC that keeps a cache is told not to")
     CHECK(has(cuda::plan_compilation(options("f"), 90, newer).value(), "--no-cache"));
 }
 
-TEST_CASE("a known architecture is compiled for, others become PTX for one below")
+TEST_CASE("a known architecture is compiled to a CUBIN, and an unknown one to PTX")
 {
     const struct {
         int wanted;
@@ -73,7 +73,7 @@ TEST_CASE("a known architecture is compiled for, others become PTX for one below
     CHECK(cuda::plan_compilation(options("f"), 70, nvrtc).error() == errc::invalid_argument);
 }
 
-TEST_CASE("options of the caller's come before ours are added")
+TEST_CASE("the caller's options replace the defaults")
 {
     CHECK(has(plan_for(options("f")), "--std=c++17"));
     CHECK_FALSE(has(plan_for(options("f").option("-std=c++20")), "--std=c++17"));
@@ -89,7 +89,7 @@ TEST_CASE("options of the caller's come before ours are added")
     CHECK(folders == std::vector<std::string>{"a", "b", "c", "d", "."});
 }
 
-TEST_CASE("blanks around options are not theirs")
+TEST_CASE("blanks around options are ignored")
 {
     const auto plan =
         plan_for(options("f").option("-I a").option(" -Ib ").option("-I").option(" c").option(" -arch=compute_80"));
@@ -98,7 +98,7 @@ TEST_CASE("blanks around options are not theirs")
     CHECK(plan.kind == cuda::code_kind::ptx);
 }
 
-TEST_CASE("every part of what code depends on changes the key")
+TEST_CASE("every dependency of the code changes the key")
 {
     const test::temporary_folder folder;
     test::write_file(folder / "used.h", "#include \"nested.h\"\n");
@@ -143,7 +143,7 @@ TEST_CASE("every part of what code depends on changes the key")
     CHECK(base.key() == before);
 }
 
-TEST_CASE("a file that appears where it would be found first changes the key")
+TEST_CASE("a file that appears earlier in the search path changes the key")
 {
     const test::temporary_folder first;
     const test::temporary_folder second;
@@ -155,7 +155,7 @@ TEST_CASE("a file that appears where it would be found first changes the key")
     CHECK(i.key() != before);
 }
 
-TEST_CASE("a header that is included by an option counts too")
+TEST_CASE("a header included by an option changes the key")
 {
     const test::temporary_folder folder;
     const auto path = folder / "pre.h";
@@ -172,7 +172,7 @@ TEST_CASE("a header that is included by an option counts too")
     CHECK(i.key() != with_open_comment);
 }
 
-TEST_CASE("headers count whichever way their folder is named")
+TEST_CASE("a header changes the key for every spelling of its include folder")
 {
     const test::temporary_folder folder;
     const auto path = folder.path();
@@ -211,7 +211,7 @@ TEST_CASE("another build of the same NVRTC changes the key")
     CHECK(key(first) != key(second));
 }
 
-TEST_CASE("parts that could be taken for one another are not")
+TEST_CASE("adjacent parts of the key are not confused")
 {
     ingredients a, b;
     a.how.option("-a").option("-b");
@@ -223,13 +223,13 @@ TEST_CASE("parts that could be taken for one another are not")
     CHECK(a.key() != b.key());
 }
 
-TEST_CASE("there is no key for a source that includes by macro")
+TEST_CASE("a source that includes by macro has no key")
 {
     const options o("f");
     CHECK_FALSE(cuda::make_key("#include HEADER\n", o, plan_for(o), 1, 1).has_value());
 }
 
-TEST_CASE("there is no key for a folder that is not there")
+TEST_CASE("code with an include folder that does not exist has no key")
 {
     const test::temporary_folder folder;
     test::write_file(folder / "file", "");
@@ -243,7 +243,7 @@ TEST_CASE("there is no key for a folder that is not there")
         CHECK_FALSE(cuda::make_key("code", o, plan_for(o), 1, 1).has_value());
 }
 
-TEST_CASE("there is no key for code with a precompiled header")
+TEST_CASE("code with a precompiled header has no key")
 {
     for (const char* text : {"-pch", "--pch", " --pch", "--use-pch=f", "-use-pch=f", "--create-pch=f", "--pch-dir=d"}) {
         CAPTURE(text);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace coaccel;
 
-/// Allocations of this many bytes and more fail.
+/// Allocations of at least this many bytes fail.
 std::atomic<std::size_t> refused{SIZE_MAX};
 
 void* allocate(std::size_t bytes) noexcept
@@ -55,7 +55,7 @@ TEST_CASE("a compilation that runs out of memory ends with an error")
         return;
     constexpr std::size_t large = std::size_t(8) << 20;
     const test::temporary_folder folder;
-    for (const auto& o : {test::pool_options(), test::in_turn_options()}) {
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
         asio::io_context io;
         auto gpu = test::make_device(io, o);
         auto compiling = gpu.async_compile(test::saxpy_source + std::string(large, ' '),

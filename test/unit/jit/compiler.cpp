@@ -101,7 +101,7 @@ TEST_CASE("source that does not compile is an error with the compiler's log")
     }
 }
 
-TEST_CASE("what is missing is refused before anything is compiled")
+TEST_CASE("invalid arguments are refused before compilation")
 {
     CHECK(compile("", options("f")).error() == errc::invalid_argument);
     CHECK(compile(std::string("a\0b", 3), options("f")).error() == errc::invalid_argument);
@@ -155,7 +155,7 @@ TEST_CASE("the standard is C++17 unless an option says otherwise")
     CHECK(compile(source, options("f").option("-DSTANDARD=202002L").option("--std=c++20")).has_value());
 }
 
-TEST_CASE("an architecture NVRTC does not know becomes PTX, and so does none")
+TEST_CASE("an architecture unknown to NVRTC becomes PTX, and so does an unspecified one")
 {
     if (!test::nvrtc())
         return;
@@ -176,7 +176,7 @@ TEST_CASE("an architecture NVRTC does not know becomes PTX, and so does none")
     CHECK(old.error() == errc::invalid_argument);
 }
 
-TEST_CASE("an architecture among the options is left alone")
+TEST_CASE("an architecture among the options is kept")
 {
     if (!test::nvrtc())
         return;

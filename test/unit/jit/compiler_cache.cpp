@@ -15,7 +15,7 @@ namespace {
 using namespace coaccel;
 using options = jit::compile_options;
 
-/// Compiles and tells whether it came from the cache.
+/// Compiles and returns whether the code came from the cache.
 bool hits(const std::string& source, const options& how, int driver = 13000, int architecture = 90)
 {
     const auto made = cuda::compile(source, how, {.architecture = architecture, .driver_version = driver});
@@ -35,7 +35,7 @@ std::string only_file(const std::string& folder)
 
 TEST_SUITE_BEGIN("cuda::compile with a cache");
 
-TEST_CASE("the second compilation is found, with the same code, log and parameters")
+TEST_CASE("the second compilation is a cache hit with the same code, log and parameters")
 {
     if (!test::nvrtc())
         return;
@@ -56,7 +56,7 @@ TEST_CASE("the second compilation is found, with the same code, log and paramete
     CHECK(first.value().parameters() == second.value().parameters());
 }
 
-TEST_CASE("another source, name, option, header, architecture or driver is compiled anew")
+TEST_CASE("another source, name, option, header, architecture or driver is a cache miss")
 {
     if (!test::nvrtc())
         return;
@@ -76,7 +76,7 @@ TEST_CASE("another source, name, option, header, architecture or driver is compi
     CHECK_FALSE(hits(source, options(base).cache(jit::disk_caching::off)));
 }
 
-TEST_CASE("a changed file in an include folder is compiled anew")
+TEST_CASE("a changed file in an include folder is a cache miss")
 {
     if (!test::nvrtc())
         return;
@@ -90,12 +90,12 @@ TEST_CASE("a changed file in an include folder is compiled anew")
     test::write_file(headers / "value.h", "#define VALUE 2\n");
     CHECK_FALSE(hits(source, how));
     CHECK(hits(source, how));
-    // A program that no longer compiles must not be found either.
+    // A program that no longer compiles must not be found in the cache either.
     test::write_file(headers / "value.h", "#error gone\n");
     CHECK_FALSE(cuda::compile(source, how, {.architecture = 90, .driver_version = 13000}).has_value());
 }
 
-TEST_CASE("a damaged file is compiled anew and replaced")
+TEST_CASE("a damaged file is a cache miss and is replaced")
 {
     if (!test::nvrtc())
         return;
@@ -117,7 +117,7 @@ TEST_CASE("a damaged file is compiled anew and replaced")
     CHECK(hits(test::saxpy_source, how));
 }
 
-TEST_CASE("without a usable folder kernels are compiled each time")
+TEST_CASE("without a usable folder kernels are compiled every time")
 {
     if (!test::nvrtc())
         return;
@@ -137,7 +137,7 @@ TEST_CASE("without a usable folder kernels are compiled each time")
     }
 }
 
-TEST_CASE("what cannot be keyed is compiled each time")
+TEST_CASE("a source without a key is compiled every time")
 {
     if (!test::nvrtc())
         return;
@@ -148,7 +148,7 @@ TEST_CASE("what cannot be keyed is compiled each time")
     CHECK_FALSE(hits(source, how));
 }
 
-TEST_CASE("a header that cannot be read is the compiler's to complain of")
+TEST_CASE("an unreadable header is left to the compiler, and nothing is cached")
 {
     if (!test::nvrtc())
         return;
@@ -161,7 +161,7 @@ TEST_CASE("a header that cannot be read is the compiler's to complain of")
         CHECK(made.error() == errc::compile_failed);
 }
 
-TEST_CASE("a folder after a blank is looked into, and prose about includes does no harm")
+TEST_CASE("an include folder after a blank is searched, and comments about includes are ignored")
 {
     if (!test::nvrtc())
         return;
@@ -177,7 +177,7 @@ TEST_CASE("a folder after a blank is looked into, and prose about includes does 
     CHECK_FALSE(hits(source, how));
 }
 
-TEST_CASE("another build of the same NVRTC compiles anew")
+TEST_CASE("another build of the same NVRTC is a cache miss")
 {
     const auto* nvrtc = test::nvrtc();
     if (!nvrtc)
@@ -194,7 +194,7 @@ TEST_CASE("another build of the same NVRTC compiles anew")
     CHECK(hits(test::saxpy_source, how));
 }
 
-TEST_CASE("threads that compile the same at once all get it")
+TEST_CASE("threads that compile the same source concurrently all succeed")
 {
     if (!test::nvrtc())
         return;
@@ -214,7 +214,7 @@ TEST_CASE("threads that compile the same at once all get it")
     CHECK(cuda::compile(test::saxpy_source, how, {.architecture = 90}).value().from_cache());
 }
 
-TEST_CASE("processes that compile the same at once all get it")
+TEST_CASE("processes that compile the same source concurrently all succeed")
 {
     if (!test::nvrtc())
         return;
@@ -237,7 +237,7 @@ TEST_CASE("processes that compile the same at once all get it")
     CHECK(cuda::compile(test::saxpy_source, how, {.architecture = 90}).value().from_cache());
 }
 
-TEST_CASE("finding takes a small part of the time of compiling")
+TEST_CASE("a cache hit takes less than half the time of a compilation")
 {
     if (!test::nvrtc())
         return;

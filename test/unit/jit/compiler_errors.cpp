@@ -1,4 +1,4 @@
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "nvrtc.hpp"
 
 #include <cstring>
@@ -8,13 +8,13 @@ namespace {
 using namespace coaccel;
 using options = jit::compile_options;
 
-// What the functions below answer, one at a time.
+// The results of the functions below; tests change one at a time.
 nvrtcResult create_answer, name_answer, compile_answer, lowered_answer, cubin_answer;
 const char* log_text = "";
 int programs = 0;
 int created_with_headers = 0;
 
-/// A compiler that makes "code" of everything.
+/// A compiler that turns every source into "code".
 cuda::nvrtc_api fake()
 {
     create_answer = name_answer = compile_answer = lowered_answer = cubin_answer = NVRTC_SUCCESS;
@@ -80,7 +80,7 @@ result<jit::kernel> compile_with(const cuda::nvrtc_api& api, options how)
 
 TEST_SUITE_BEGIN("cuda::compile");
 
-TEST_CASE("each failure of NVRTC's is reported and leaves no program behind")
+TEST_CASE("each failure of NVRTC is reported and leaves no program behind")
 {
     const auto api = fake();
     REQUIRE(compile_with(api, options("f").add_header("a", "")).has_value());
@@ -96,7 +96,7 @@ TEST_CASE("each failure of NVRTC's is reported and leaves no program behind")
     CHECK(compile_with(api, options("f")).has_value());
 }
 
-TEST_CASE("running out of memory is not a fault of the source")
+TEST_CASE("running out of memory is not reported as a compile error")
 {
     const auto api = fake();
     compile_answer = NVRTC_ERROR_OUT_OF_MEMORY;
@@ -106,7 +106,7 @@ TEST_CASE("running out of memory is not a fault of the source")
     CHECK(made.error() == cuda::make_error(NVRTC_ERROR_OUT_OF_MEMORY));
 }
 
-TEST_CASE("the log is cut where it ends")
+TEST_CASE("trailing line breaks of the log are removed")
 {
     const auto api = fake();
     log_text = "a warning\n\n";

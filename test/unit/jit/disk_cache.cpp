@@ -1,6 +1,6 @@
 #include "cuda/jit/disk_cache.hpp"
 
-#include "core/environment.hpp"
+#include "posix/environment.hpp"
 #include "support.hpp"
 
 #include <atomic>
@@ -55,7 +55,7 @@ private:
 
 TEST_SUITE_BEGIN("cuda::disk_cache");
 
-TEST_CASE("what is stored is found, by its own key only")
+TEST_CASE("a stored entry is found only by its own key")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder / "a/b", plenty);
@@ -69,7 +69,7 @@ TEST_CASE("what is stored is found, by its own key only")
     CHECK(test::count_files(folder / "a/b") == 1);
 }
 
-TEST_CASE("bytes of any value survive")
+TEST_CASE("all byte values survive a round trip")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), plenty);
@@ -103,7 +103,7 @@ TEST_CASE("a file of another key under the same name is a miss")
     CHECK(holds(cache, "two", "right"));
 }
 
-TEST_CASE("a changed byte anywhere is a miss, and so is each length but the right one")
+TEST_CASE("a file with a changed byte or a wrong length is a miss")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), plenty);
@@ -127,7 +127,7 @@ TEST_CASE("a changed byte anywhere is a miss, and so is each length but the righ
     CHECK(holds(cache, "key"));
 }
 
-TEST_CASE("garbage in a file's place is replaced")
+TEST_CASE("garbage in a file is replaced")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), plenty);
@@ -137,7 +137,7 @@ TEST_CASE("garbage in a file's place is replaced")
     CHECK(holds(cache, "key"));
 }
 
-TEST_CASE("a file others may write to, and a link, are misses")
+TEST_CASE("a file that others can write to is a miss, and so is a link")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), plenty);
@@ -151,7 +151,7 @@ TEST_CASE("a file others may write to, and a link, are misses")
     fs::rename(path, folder / "elsewhere");
     fs::create_symlink(folder / "elsewhere", path);
     CHECK_FALSE(cache.find("key").has_value());
-    // Storing replaces the link and leaves what it pointed to.
+    // Storing replaces the link and does not change its target.
     REQUIRE(cache.store("key", some_code("new")));
     CHECK(holds(cache, "key", "new"));
     CHECK(fs::is_regular_file(fs::symlink_status(path)));
@@ -162,7 +162,7 @@ TEST_CASE("a file others may write to, and a link, are misses")
     }
 }
 
-TEST_CASE("neither a folder nor a pipe in a file's place stops anything")
+TEST_CASE("a folder or a pipe in place of a file is a miss")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), plenty);
@@ -174,7 +174,7 @@ TEST_CASE("neither a folder nor a pipe in a file's place stops anything")
     CHECK_FALSE(cache.find("pipe").has_value());
 }
 
-TEST_CASE("a folder that cannot be used keeps nothing")
+TEST_CASE("a cache in an unusable folder stores nothing")
 {
     const test::temporary_folder folder;
     test::write_file(folder / "file", "");
@@ -184,14 +184,14 @@ TEST_CASE("a folder that cannot be used keeps nothing")
     CHECK_FALSE(disk_cache("", plenty).store("key", some_code()));
     CHECK_FALSE(disk_cache("", plenty).find("key").has_value());
     CHECK_FALSE(disk_cache("/proc/none/jit", plenty).store("key", some_code()));
-    // root writes where it likes
+    // root may write anywhere
     if (::geteuid() != 0) {
         REQUIRE(::chmod(folder.path().c_str(), 0500) == 0);
         CHECK_FALSE(disk_cache(folder.path(), plenty).store("key", some_code()));
     }
 }
 
-TEST_CASE("what does not fit is not kept, and makes nobody else go")
+TEST_CASE("an entry above the size limit is not stored, and evicts no other")
 {
     const test::temporary_folder folder;
     REQUIRE(disk_cache(folder.path(), plenty).store("key", some_code()));
@@ -200,7 +200,7 @@ TEST_CASE("what does not fit is not kept, and makes nobody else go")
     CHECK(holds(disk_cache(folder.path(), 0), "key"));
 }
 
-TEST_CASE("the file that was not used for longest goes first")
+TEST_CASE("the least recently used file is evicted first")
 {
     using namespace std::chrono_literals;
     const test::temporary_folder folder;
@@ -212,7 +212,7 @@ TEST_CASE("the file that was not used for longest goes first")
         fs::last_write_time(cache.file_of(key), now - std::chrono::hours(1 + *key - 'a'));
     }
     test::write_file(folder / "not ours", std::string(100000, 'x'));
-    // By age it would be c; but c is used, so it is b.
+    // c is the oldest, but this use makes it the newest, so b is removed.
     CHECK(holds(cache, "c", kilobyte));
     REQUIRE(cache.store("d", some_code(kilobyte)));
     CHECK(holds(cache, "a", kilobyte));
@@ -222,7 +222,7 @@ TEST_CASE("the file that was not used for longest goes first")
     CHECK(fs::exists(folder / "not ours"));
 }
 
-TEST_CASE("files half written by those who died are removed after a while")
+TEST_CASE("old partial files are removed")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), plenty);
@@ -236,7 +236,7 @@ TEST_CASE("files half written by those who died are removed after a while")
     CHECK(fs::exists(fresh));
 }
 
-TEST_CASE("files of others are left alone and not counted, however much their names look like ours")
+TEST_CASE("foreign files with similar names are neither removed nor counted")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), 3500);
@@ -277,7 +277,7 @@ TEST_CASE("files of others are left alone and not counted, however much their na
     CHECK(test::count_files(folder.path()) == std::size(names) + 3);
 }
 
-TEST_CASE("threads that store and find the same key never see half a file")
+TEST_CASE("threads that store and find the same key never see a partial file")
 {
     const test::temporary_folder folder;
     const std::string code(50000, 'x');
@@ -297,7 +297,7 @@ TEST_CASE("threads that store and find the same key never see half a file")
     CHECK(test::count_files(folder.path()) == 1);
 }
 
-TEST_CASE("the folder is that of the environment")
+TEST_CASE("the default folder comes from the environment")
 {
     const variable own("COACCEL_CACHE_DIR", "/own");
     const variable xdg("XDG_CACHE_HOME", "/xdg");

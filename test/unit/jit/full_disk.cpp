@@ -9,7 +9,7 @@ namespace {
 using namespace coaccel;
 using cuda::disk_cache;
 
-/// While it lives, no file of this process gets longer than that.
+/// While this object exists, no file of this process can grow beyond the limit.
 class small_disk {
 public:
     explicit small_disk(rlim_t bytes) : told_(std::signal(SIGXFSZ, SIG_IGN))
@@ -33,7 +33,7 @@ private:
 
 TEST_SUITE_BEGIN("cuda::disk_cache full");
 
-TEST_CASE("a disk that is full keeps nothing, and nothing is left behind on it")
+TEST_CASE("a full disk stores nothing, and no partial file is left behind")
 {
     const test::temporary_folder folder;
     const disk_cache cache(folder.path(), 1 << 20);

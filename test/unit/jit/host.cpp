@@ -30,7 +30,7 @@ void throws(const jit::launch_shape&)
     throw std::runtime_error("user");
 }
 
-/// Binds the op to memory of the test's and runs it as the host backend does.
+/// Binds the op to the test's memory and runs it as the host backend does.
 template <class Op>
 error_code run(const Op& op, std::initializer_list<void*> memory)
 {
@@ -59,7 +59,7 @@ TEST_CASE("a launch calls the host function with the memory and the values")
     CHECK(y == std::array<float, 3>{12, 24, 36});
 }
 
-TEST_CASE("structures, flags and small floats arrive as they are")
+TEST_CASE("structures, flags and small floats arrive unchanged")
 {
     const auto k = test::make_kernel(jit::compile_options("f").host(with_pair), "f");
     float y = 0;
@@ -67,7 +67,7 @@ TEST_CASE("structures, flags and small floats arrive as they are")
     CHECK(y == 321);
 }
 
-TEST_CASE("what the host function throws is the op's status")
+TEST_CASE("an exception of the host function is the op's status")
 {
     const auto k = test::make_kernel(jit::compile_options("f").host(throws), "f");
     CHECK(run(jit::launch(k, {}), {}) == errc::user_exception);
@@ -82,7 +82,7 @@ TEST_CASE("a kernel without a host function is not supported")
                           "compile_options::host, or use a GPU");
 }
 
-TEST_CASE("an op that has been started outlives its kernel")
+TEST_CASE("a launch op still runs after its kernel is released")
 {
     auto k = test::make_kernel(jit::compile_options("f").host(with_pair), "f");
     const auto op = jit::launch(k, {}, out(any), pair{1, 0}, true, half(0.0f));
@@ -92,7 +92,7 @@ TEST_CASE("an op that has been started outlives its kernel")
     CHECK(y == 1);
 }
 
-TEST_CASE("the occupancy on the host is that of threads")
+TEST_CASE("the host reports an occupancy of one thread per block")
 {
     const auto k = test::make_kernel(jit::compile_options("f").host(throws), "f");
     const auto op = jit::occupancy(k);
@@ -105,7 +105,7 @@ TEST_CASE("the occupancy on the host is that of threads")
     CHECK(reply.blocks_per_multiprocessor == 1);
 }
 
-TEST_CASE("a kernel for the host only says why")
+TEST_CASE("a host-only kernel keeps the reason for its missing device code")
 {
     const auto made = jit::make_host_kernel(jit::compile_options("f").host(throws), "no compiler here");
     REQUIRE(made.has_value());

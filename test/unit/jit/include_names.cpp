@@ -24,7 +24,7 @@ void check(const row& r)
 
 TEST_SUITE_BEGIN("cuda::included_names");
 
-TEST_CASE("the names after #include are found however they are written")
+TEST_CASE("the names after #include are found in every spelling")
 {
     const row rows[] = {
         {"", {}},
@@ -46,7 +46,7 @@ TEST_CASE("the names after #include are found however they are written")
         check(r);
 }
 
-TEST_CASE("spliced lines are one")
+TEST_CASE("spliced lines count as one line")
 {
     const row rows[] = {
         {"#\\\n include \\\n <a>", {"a"}}, {"#inc\\\nlude \"h.h\"", {"h.h"}},   {"#include \"a\\\r\nb.h\"", {"ab.h"}},
@@ -56,7 +56,7 @@ TEST_CASE("spliced lines are one")
         check(r);
 }
 
-TEST_CASE("what stands in comments and literals is none")
+TEST_CASE("includes in comments and literals are ignored")
 {
     const row rows[] = {
         {"// #include <in_comment>", {}},
@@ -73,7 +73,7 @@ TEST_CASE("what stands in comments and literals is none")
         check(r);
 }
 
-TEST_CASE("literals hide nothing behind them")
+TEST_CASE("an include after a literal is found")
 {
     const names a = {"a"};
     const char* const rows[] = {
@@ -94,7 +94,7 @@ TEST_CASE("literals hide nothing behind them")
         check({text, a});
 }
 
-TEST_CASE("asking whether there is a __has_include names no file")
+TEST_CASE("a test for the existence of __has_include names no file")
 {
     const row rows[] = {
         {"#ifdef __has_include\n#endif", {}},
@@ -107,7 +107,7 @@ TEST_CASE("asking whether there is a __has_include names no file")
         check(r);
 }
 
-TEST_CASE("there are no names where a macro may make one")
+TEST_CASE("a name that a macro may produce makes the result unknown")
 {
     const char* const rows[] = {
         "#include MACRO",

@@ -14,7 +14,7 @@ using names = std::vector<std::string>;
 
 TEST_SUITE_BEGIN("cuda::include_scan");
 
-TEST_CASE("files are followed through folders and through files, cycles included")
+TEST_CASE("includes are followed through folders and files, including cycles")
 {
     const test::temporary_folder folder;
     std::filesystem::create_directory(folder / "sub");
@@ -44,7 +44,7 @@ TEST_CASE("headers in memory are followed too")
     CHECK(found->front().text == "1");
 }
 
-TEST_CASE("a folder in the place of a file is no file")
+TEST_CASE("a folder with the name of a header is skipped")
 {
     const test::temporary_folder folder;
     std::filesystem::create_directory(folder / "a.h");
@@ -53,12 +53,12 @@ TEST_CASE("a folder in the place of a file is no file")
     CHECK(found->empty());
 }
 
-TEST_CASE("what is there and cannot be read leaves it open what is included")
+TEST_CASE("an unreadable file makes the result unknown")
 {
     const test::temporary_folder folder;
     REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
     std::filesystem::create_symlink(folder / "loop", folder / "loop");
-    // Nobody has room for it.
+    // Exceeds the size limit.
     test::write_file(folder / "huge", "");
     std::filesystem::resize_file(folder / "huge", std::uintmax_t(1) << 36);
     test::write_file(folder / "good", "#include \"/proc/self/mem\"");

@@ -27,7 +27,7 @@ const jit::launch_shape one{};
 
 TEST_SUITE_BEGIN("jit::launch");
 
-TEST_CASE("an op describes its operands and keeps its arguments where it says")
+TEST_CASE("a launch op describes its operands and stores its arguments at the stated offsets")
 {
     const auto k = test::make_kernel(jit::compile_options("f"), "f");
     const auto op = jit::launch(k, {.grid = {3, 2}, .block = {64}, .shared_bytes = 16}, true, in(some_ref(1)), 2.5,
@@ -47,7 +47,7 @@ TEST_CASE("an op describes its operands and keeps its arguments where it says")
         CHECK(found == some_ref(i + 1).raw());
     }
 
-    // As a backend sees it.
+    // As a backend reads it.
     const auto& head = *reinterpret_cast<const jit::launch_head*>(&op);
     CHECK(head.kernel == k.id());
     CHECK(head.shape == jit::launch_shape{{3, 2, 1}, {64, 1, 1}, 16});
@@ -74,7 +74,7 @@ TEST_CASE("an op describes its operands and keeps its arguments where it says")
     CHECK(head.arguments()[5].operand == jit::launch_argument::no_operand);
 }
 
-TEST_CASE("arguments that are the kernel's pass the check")
+TEST_CASE("matching arguments pass the check")
 {
     const auto k = test::make_kernel(jit::compile_options("scale"), "_Z5scalePKfPffj");
     CHECK(k.knows_parameters());
@@ -83,7 +83,7 @@ TEST_CASE("arguments that are the kernel's pass the check")
     CHECK_FALSE(jit::launch(k, one, in(some_ref(1)), inout(some_ref(2)), 1.0f, 4u).check());
 }
 
-TEST_CASE("what a class calls its types is left to the driver's check")
+TEST_CASE("values of a dependent type are left to the driver's check")
 {
     // template <class Op> void apply(const typename Op::value_type*, typename Op::value_type), of a class add
     const auto k = test::make_kernel(jit::compile_options("apply<add>"), "_Z5applyI3addEvPKNT_10value_typeES2_");
@@ -95,7 +95,7 @@ TEST_CASE("what a class calls its types is left to the driver's check")
     CHECK(jit::launch(k, one, in(some_ref(1))).check() == errc::argument_mismatch);
 }
 
-TEST_CASE("structures behind pointers take any buffer, on either side")
+TEST_CASE("a pointer to a structure accepts any buffer, unless the host function names an element type")
 {
     // f(const float4*, __half2*, params*)
     const std::string symbol = "_Z1fPK6float4P7__half2P6params";
@@ -111,7 +111,7 @@ TEST_CASE("structures behind pointers take any buffer, on either side")
     CHECK(jit::launch(with_host, one, in(ref<double>()), out(ref<half>()), bytes).check() == errc::argument_mismatch);
 }
 
-TEST_CASE("arguments that are not the kernel's are named")
+TEST_CASE("mismatched arguments are refused with a specific message")
 {
     const auto k = test::make_kernel(jit::compile_options("scale"), "_Z5scalePKfPffj");
     const auto a = in(some_ref(1));
@@ -153,7 +153,7 @@ TEST_CASE("an empty grid or block is refused")
     CHECK(jit::launch(k, {.block = {32, 0, 1}}).check().message() == "jit.launch: f: the block is 32 x 0 x 1");
 }
 
-TEST_CASE("a kernel that is none, or gone, cannot be launched")
+TEST_CASE("an empty or released kernel cannot be launched")
 {
     CHECK(jit::launch(jit::kernel(), one).check() == errc::invalid_argument);
     auto k = test::make_kernel(jit::compile_options("f"), "f");
@@ -176,7 +176,7 @@ TEST_CASE("a kernel that is none, or gone, cannot be launched")
     CHECK(jit::launch_op<>().check() == errc::invalid_argument);
 }
 
-TEST_CASE("of many kernels each is found, also again")
+TEST_CASE("each of many kernels is found repeatedly")
 {
     std::vector<jit::kernel> all;
     for (int i = 0; i < 20; ++i)
@@ -188,7 +188,7 @@ TEST_CASE("of many kernels each is found, also again")
         }
 }
 
-TEST_CASE("what an op keeps outlives the kernel")
+TEST_CASE("the reference from keep() outlives the kernel handle")
 {
     auto k = test::make_kernel(jit::compile_options("f"), "f");
     const auto op = jit::launch(k, one);
@@ -202,7 +202,7 @@ TEST_CASE("what an op keeps outlives the kernel")
     CHECK(op.keep() == nullptr);
 }
 
-TEST_CASE("an extern C kernel is checked by its host function, if it has one")
+TEST_CASE("an extern C kernel is checked against its host function, if it has one")
 {
     const auto without = test::make_kernel(jit::compile_options("scale"), "scale");
     CHECK_FALSE(without.knows_parameters());
@@ -215,7 +215,7 @@ TEST_CASE("an extern C kernel is checked by its host function, if it has one")
     CHECK_FALSE(jit::launch(with, one, in(some_ref(1)), out(some_ref(2)), 1.0f, 4u).check());
 }
 
-TEST_CASE("a kernel whose host function takes something else is not made")
+TEST_CASE("a kernel with a mismatched host function is refused")
 {
     const auto made = jit::make_kernel(jit::compile_options("scale").host(scale), {"_Z5scalePKfPf", "code", {}});
     REQUIRE_FALSE(made.has_value());
@@ -223,7 +223,7 @@ TEST_CASE("a kernel whose host function takes something else is not made")
     CHECK(made.error().message().find("host function") != std::string::npos);
 }
 
-TEST_CASE("the same host function has one number, whatever the kernel")
+TEST_CASE("a host function gets the same number for every kernel")
 {
     const auto a = jit::register_host_function(jit::make_host_function(scale));
     const auto b = jit::register_host_function(jit::make_host_function(scale));

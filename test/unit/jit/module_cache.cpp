@@ -1,5 +1,5 @@
 #include "cuda/backend.hpp"
-#include "cuda/error.hpp"
+#include "cuda/driver/error.hpp"
 #include "support.hpp"
 #include "support/fake_cuda.hpp"
 #include "support/gate.hpp"
@@ -16,7 +16,7 @@ namespace {
 using namespace coaccel;
 using options = jit::compile_options;
 
-/// One context on a fake driver, and its listener.
+/// One context on a fake driver, with its listener.
 class world {
 public:
     world()
@@ -38,7 +38,7 @@ public:
         lane.reset();
         backend.reset();
         cuda::backend::options how;
-        // So that its jobs are done in their order.
+        // A single thread runs the jobs in order.
         how.helper_threads = 1;
         how.driver = api ? api : &driver.api();
         auto made = cuda::backend::create(how);
@@ -51,7 +51,7 @@ public:
         lane.emplace(stream.value());
     }
 
-    /// Enqueues until the backend no longer says "not yet", and finishes what was enqueued.
+    /// Enqueues until the op is no longer pending, then finishes it.
     template <class Op>
     error_code run(const Op& op, std::initializer_list<void*> memory = {}, void* reply = nullptr)
     {
@@ -135,7 +135,7 @@ TEST_CASE("a kernel is loaded once, off the executor, and launched with its argu
     CHECK(w.driver.calls("cuLaunchKernel") == 2);
 }
 
-TEST_CASE("the first launch does not wait for the loading")
+TEST_CASE("the first launch does not block while the kernel is loaded")
 {
     static test::gate loading;
     static decltype(cuda::driver_api::cuModuleLoadData) load;
@@ -164,7 +164,7 @@ TEST_CASE("the first launch does not wait for the loading")
     CHECK(x == 6);
 }
 
-TEST_CASE("arguments of another number or size are refused by what the driver knows")
+TEST_CASE("arguments that differ from the driver's parameter info in number or size are refused")
 {
     world w;
     const auto k = w.kernel();
@@ -178,7 +178,7 @@ TEST_CASE("arguments of another number or size are refused by what the driver kn
     CHECK(w.driver.calls("cuLaunchKernel") == 0);
 }
 
-TEST_CASE("a kernel with more parameters than a launch can have arguments is refused as such")
+TEST_CASE("a kernel with more parameters than the maximum number of arguments is refused")
 {
     world w;
     const std::vector<std::size_t> sizes(jit::max_arguments + 1, sizeof(int));
@@ -190,7 +190,7 @@ TEST_CASE("a kernel with more parameters than a launch can have arguments is ref
     CHECK(w.driver.calls("cuLaunchKernel") == 0);
 }
 
-TEST_CASE("shapes beyond the device are refused and the limit is named")
+TEST_CASE("shapes beyond the device limits are refused, and the message names the limit")
 {
     world w;
     const auto k = w.kernel();
@@ -219,7 +219,7 @@ TEST_CASE("shapes beyond the device are refused and the limit is named")
     CHECK(w.driver.calls("cuLaunchKernel") == 0);
 }
 
-TEST_CASE("shared memory beyond 48 KiB is asked for, once")
+TEST_CASE("shared memory beyond 48 KiB is requested once")
 {
     world w;
     const auto k = w.kernel();
@@ -235,7 +235,7 @@ TEST_CASE("shared memory beyond 48 KiB is asked for, once")
     CHECK(w.driver.calls("cuFuncSetAttribute") == 1);
 }
 
-TEST_CASE("what the driver refuses is reported, and the next launch tries again")
+TEST_CASE("a driver error during loading is reported, and the next launch retries")
 {
     for (const char* function : {"cuModuleLoadData", "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncGetParamInfo",
                                  "cuDeviceGetAttribute"}) {
@@ -253,7 +253,7 @@ TEST_CASE("what the driver refuses is reported, and the next launch tries again"
     }
 }
 
-TEST_CASE("a launch the driver refuses is reported as such")
+TEST_CASE("a launch error of the driver is reported")
 {
     world w;
     const auto k = w.kernel();
@@ -264,14 +264,14 @@ TEST_CASE("a launch the driver refuses is reported as such")
     CHECK_FALSE(w.run(op, {&x}));
 }
 
-TEST_CASE("a symbol that is not in the module is the driver's error")
+TEST_CASE("a symbol missing from the module is reported as the driver's error")
 {
     world w;
     const auto other = w.kernel("other");
     CHECK(w.run(jit::launch(other, {})) == cuda::make_error(CUDA_ERROR_NOT_FOUND));
 }
 
-TEST_CASE("a kernel that is gone before it was loaded is an error")
+TEST_CASE("a launch of a kernel released before it was loaded is an error")
 {
     world w;
     auto k = w.kernel();
@@ -292,7 +292,7 @@ TEST_CASE("a kernel without device code is not supported")
     CHECK(ec.message().find("why") != std::string::npos);
 }
 
-TEST_CASE("a kernel let go is unloaded when the next one is loaded, unless an op uses it")
+TEST_CASE("a released kernel is unloaded at the next load, unless an op uses it")
 {
     world w;
     float x = 3;
@@ -322,7 +322,7 @@ TEST_CASE("a kernel let go is unloaded when the next one is loaded, unless an op
     CHECK(w.driver.leaks().empty());
 }
 
-TEST_CASE("the occupancy is the driver's")
+TEST_CASE("the occupancy comes from the driver")
 {
     world w;
     const auto k = w.kernel();
@@ -339,7 +339,7 @@ TEST_CASE("the occupancy is the driver's")
     }
 }
 
-TEST_CASE("a context that dies while a kernel is loaded is left alone")
+TEST_CASE("after a context dies during a load the driver gets no more calls")
 {
     world w;
     const auto k = w.kernel();

@@ -6,7 +6,7 @@
 
 namespace test {
 
-/// NVRTC of this machine; null, and the test says so, when there is none.
+/// This machine's NVRTC. Without one, prints a message and returns null.
 inline const coaccel::cuda::nvrtc_api* nvrtc()
 {
     const auto loaded = coaccel::cuda::load_nvrtc();
@@ -16,7 +16,7 @@ inline const coaccel::cuda::nvrtc_api* nvrtc()
     return nullptr;
 }
 
-/// Without a cache, for a GPU of architecture 90.
+/// Compiles for architecture 90 without a cache.
 inline coaccel::result<coaccel::jit::kernel> compile(const std::string& source, coaccel::jit::compile_options options)
 {
     return coaccel::cuda::compile(source, options.cache(coaccel::jit::disk_caching::off),

@@ -100,7 +100,7 @@ TEST_CASE("the type of a parameter is read from its text")
     }
 }
 
-TEST_CASE("the parameters of a function are told apart")
+TEST_CASE("the parameter list of a function is split into its parameters")
 {
     const struct {
         const char* text;
@@ -128,7 +128,7 @@ TEST_CASE("the parameters of a function are told apart")
     CHECK_FALSE(jit::parse_demangled("").known);
 }
 
-TEST_CASE("a mangled symbol tells its parameters, a plain one does not")
+TEST_CASE("a mangled symbol yields its parameters, and a plain one does not")
 {
     const auto s = jit::parse_symbol("_ZN2ns5scaleIfEEvPKT_PS1_S1_j");
     CHECK(s.known);
@@ -140,11 +140,11 @@ TEST_CASE("a mangled symbol tells its parameters, a plain one does not")
     CHECK_FALSE(jit::parse_symbol("").known);
 }
 
-TEST_CASE("a host function fills in what the symbol leaves open")
+TEST_CASE("a host function completes the types that the symbol leaves unknown")
 {
     std::string why;
     auto s = jit::parse_demangled("f(pair, colour, ns::id<x>::type*)");
-    // The text promises no const, the host function does.
+    // The symbol has no const there, but the host function has.
     CHECK_FALSE(jit::merge(s, jit::signature_of(jit::make_host_function(with_pair)), why));
     CHECK(why.find("argument 3") != why.npos);
 
@@ -161,7 +161,7 @@ TEST_CASE("a host function fills in what the symbol leaves open")
     CHECK(unknown.parameters[0].text == "const float*");
 }
 
-TEST_CASE("a host function may have a structure of its own behind a pointer, but not for plain numbers")
+TEST_CASE("a host function may use its own structure behind a pointer, but not for plain numbers")
 {
     const auto merges = [](const char* kernel) {
         auto s = jit::parse_demangled(kernel);
@@ -175,7 +175,7 @@ TEST_CASE("a host function may have a structure of its own behind a pointer, but
     CHECK_FALSE(merges("f(float const*)"));
 }
 
-TEST_CASE("a host function that takes something else is refused")
+TEST_CASE("a host function with different parameters is refused")
 {
     const auto merges = [](auto f) {
         auto s = jit::parse_demangled("saxpy(float const*, float*, float, unsigned int)");

@@ -26,7 +26,7 @@ inline void write_file(const std::string& path, const std::string& text)
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
 }
 
-/// The files in a folder.
+/// The number of files in a folder.
 inline std::size_t count_files(const std::string& folder)
 {
     std::size_t n = 0;
@@ -35,7 +35,7 @@ inline std::size_t count_files(const std::string& folder)
     return n;
 }
 
-/// A kernel of this symbol, without a compiler.
+/// Makes a kernel with this symbol, without a compiler.
 inline coaccel::jit::kernel make_kernel(const coaccel::jit::compile_options& options, std::string symbol,
                                         std::string code = "code")
 {

@@ -10,7 +10,7 @@ using namespace coaccel;
 namespace fs = std::filesystem;
 using paths = std::vector<std::string>;
 
-/// Makes a file and the folders above it.
+/// Creates a file and its parent folders.
 void put(const std::string& path, const std::string& text)
 {
     fs::create_directories(fs::path(path).parent_path());
@@ -30,7 +30,7 @@ constexpr const char* cccl_h = "#define CCCL_VERSION 3000001\r\n";
 
 TEST_SUITE_BEGIN("cuda::toolkit_headers");
 
-TEST_CASE("the headers are those beside the library")
+TEST_CASE("headers are found next to the library")
 {
     const test::temporary_folder root;
     put(root / "include/cuda.h", cuda_h);
@@ -41,7 +41,7 @@ TEST_CASE("the headers are those beside the library")
     CHECK(found.identity.starts_with("13000 3000001 "));
 }
 
-TEST_CASE("a library that is a link leads to the headers of both places")
+TEST_CASE("headers are found through a symbolic link to the library")
 {
     const test::temporary_folder root;
     put(root / "real/include/cuda.h", cuda_h);
@@ -53,7 +53,7 @@ TEST_CASE("a library that is a link leads to the headers of both places")
     CHECK(fs::equivalent(found.folders.front(), root / "real/include"));
 }
 
-TEST_CASE("CCCL may be in the same folder")
+TEST_CASE("CCCL is also found in the folder of the CUDA headers")
 {
     const test::temporary_folder root;
     put(root / "include/cuda.h", cuda_h);
@@ -64,7 +64,7 @@ TEST_CASE("CCCL may be in the same folder")
     CHECK(found.identity.starts_with("13000 3000001 "));
 }
 
-TEST_CASE("wheels have a folder for each part")
+TEST_CASE("headers in the separate folders of Python wheels are found")
 {
     const test::temporary_folder root;
     put(root / "nvidia/cuda_nvrtc/include/nvrtc.h", "");
@@ -74,7 +74,7 @@ TEST_CASE("wheels have a folder for each part")
     CHECK(found.folders == paths{root / "nvidia/cuda_runtime/include", root / "nvidia/cuda_cccl/include"});
 }
 
-TEST_CASE("an update that keeps the versions is told by its files")
+TEST_CASE("an update with the same versions changes the identity")
 {
     const test::temporary_folder root;
     put(root / "include/cuda.h", cuda_h);

@@ -1,4 +1,4 @@
-#include <coaccel/ops/jit_types.hpp>
+#include <coaccel/ops/jit/types.hpp>
 
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ bool takes()
 
 TEST_SUITE_BEGIN("jit::parameter_type");
 
-TEST_CASE("a parameter takes what has its type and nothing else")
+TEST_CASE("a parameter accepts only arguments of its type")
 {
     CHECK(takes<float, float>());
     CHECK_FALSE(takes<float, double>());
@@ -62,7 +62,7 @@ TEST_CASE("a parameter takes what has its type and nothing else")
     CHECK_FALSE(takes<void*, in<double>>());
 }
 
-TEST_CASE("enumerations go where their underlying type goes")
+TEST_CASE("an enumerator is accepted for its underlying type")
 {
     CHECK(takes<unsigned char, small>());
     CHECK(takes<int, plain>());
@@ -70,7 +70,7 @@ TEST_CASE("enumerations go where their underlying type goes")
     CHECK(takes<small, small>());
 }
 
-TEST_CASE("structures are told apart by their size")
+TEST_CASE("structures are distinguished by their size")
 {
     CHECK(takes<four, four>());
     CHECK_FALSE(takes<four, eight>());
@@ -79,7 +79,7 @@ TEST_CASE("structures are told apart by their size")
     CHECK_FALSE(takes<std::complex<float>, four>());
 }
 
-TEST_CASE("behind a pointer a structure may lie in any buffer")
+TEST_CASE("a pointer to a structure accepts a buffer of any element type")
 {
     CHECK(takes<const four*, in<float>>());
     CHECK(takes<const four*, in<std::uint8_t>>());
@@ -90,7 +90,7 @@ TEST_CASE("behind a pointer a structure may lie in any buffer")
     CHECK_FALSE(takes<std::complex<float>*, out<float>>());
 }
 
-TEST_CASE("what nobody knows takes any argument, and what is partly known takes its kind")
+TEST_CASE("an unknown parameter type accepts any argument, and a partly known one its kind")
 {
     const jit::parameter_type open{};
     CHECK(jit::accepts(open, jit_type_of_argument<float>()));
@@ -117,7 +117,7 @@ TEST_CASE("only plain values and operands are arguments")
     CHECK_FALSE(jit::argument<long double>);
 }
 
-TEST_CASE("types have names")
+TEST_CASE("types have readable names")
 {
     CHECK(jit::to_string(jit_type_of_argument<in<float>>()) == "const float*");
     CHECK(jit::to_string(jit_type_of_argument<out<half>>()) == "half*");

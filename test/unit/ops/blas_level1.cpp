@@ -1,7 +1,7 @@
 #include "support/dense.hpp"
 #include "support/device_fixture.hpp"
 
-#include <coaccel/ops/blas_level1.hpp>
+#include <coaccel/ops/blas/level1.hpp>
 
 #include <doctest/doctest.h>
 
@@ -80,7 +80,7 @@ TEST_CASE_TEMPLATE("axpy adds a multiple of x to y", T, float, double)
     for_pairs<T>([](device_fixture& f, const test::vector<T>& x, const test::vector<T>& y) {
         for (const T alpha : {T(0), T(1), T(-2.5)}) {
             CAPTURE(alpha);
-            // With alpha zero x holds poison, which must not spread.
+            // With alpha zero, x contains poison values, which must not reach the result.
             const auto dx = f.upload(alpha == 0 ? test::vector<T>(x.n, x.inc).data : x.data);
             const auto dy = f.upload(y.data);
             REQUIRE(f.exec(
@@ -183,7 +183,7 @@ TEST_CASE_TEMPLATE("nrm2 neither overflows nor underflows on the way", T, float,
             CAPTURE(r.name);
             const auto x = f.upload(r.x);
             const T got = f.exec(blas::nrm2<T>{.x = x, .n = r.x.size()}).value();
-            // cuBLAS takes what is below the least normal number for zero.
+            // cuBLAS treats values below the smallest normal number as zero.
             if (r.norm < t::min() && options.kind == device_kind::cuda)
                 CHECK((got == r.norm || got == 0));
             else if (std::isinf(r.norm) || r.norm == 0 || r.norm < t::min())
@@ -333,7 +333,7 @@ TEST_CASE("operands that share an element are refused where one is written")
     }
 }
 
-TEST_CASE("one element may have any increment but zero")
+TEST_CASE("one element may have any increment except zero")
 {
     for (const auto& options : test::devices_under_test()) {
         device_fixture f(options);

@@ -1,7 +1,7 @@
 #include "support/dense.hpp"
 #include "support/device_fixture.hpp"
 
-#include <coaccel/ops/blas_level2.hpp>
+#include <coaccel/ops/blas/level2.hpp>
 
 #include <doctest/doctest.h>
 
@@ -62,7 +62,8 @@ TEST_CASE_TEMPLATE("gemv multiplies a matrix and a vector", T, float, double)
                         CAPTURE(s.beta);
                         const bool t = trans == transpose::yes;
                         const std::size_t length = t ? m : n;
-                        // What is multiplied by zero holds poison, which must not spread.
+                        // An operand that is multiplied by zero contains poison values, which must not reach the
+                        // result.
                         const auto a =
                             s.alpha == 0 ? test::matrix<T>(m, n, extra) : test::matrix<T>(m, n, extra, random);
                         const auto x =
@@ -177,7 +178,7 @@ TEST_CASE_TEMPLATE("ger adds an outer product to a matrix", T, float, double)
     }
 }
 
-TEST_CASE("a leading dimension beyond any memory is fine for one column")
+TEST_CASE("a leading dimension beyond any memory is valid for one column")
 {
     constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
     for (const auto& options : test::devices_under_test()) {

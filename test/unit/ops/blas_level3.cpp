@@ -1,7 +1,7 @@
 #include "support/dense.hpp"
 #include "support/device_fixture.hpp"
 
-#include <coaccel/ops/blas_level3.hpp>
+#include <coaccel/ops/blas/level3.hpp>
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ struct shape {
 
 constexpr shape shapes[] = {{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {33, 17, 45}, {1, 19, 3}, {19, 1, 9}, {5, 6, 1}};
 
-// Exact in every element type, so that the reference uses the same numbers.
+// Exactly representable in every element type, so that the reference uses the same numbers.
 struct scale {
     double alpha, beta;
 };
@@ -44,7 +44,7 @@ expectation product(const test::matrix<T>& a, transpose ta, const test::matrix<T
     return e;
 }
 
-/// What is multiplied by zero holds poison, which must not spread.
+/// Makes an operand. If it is multiplied by zero it contains poison values, which must not reach the result.
 template <class T>
 test::matrix<T> operand(std::size_t rows, std::size_t cols, transpose t, std::size_t extra, double factor,
                         engine& random)
@@ -54,7 +54,7 @@ test::matrix<T> operand(std::size_t rows, std::size_t cols, transpose t, std::si
     return factor == 0 ? test::matrix<T>(rows, cols, extra) : test::matrix<T>(rows, cols, extra, random);
 }
 
-/// Several matrices in one allocation, a stride apart.
+/// Several matrices in one allocation, at a fixed stride.
 template <class T>
 std::vector<T> joined(const std::vector<test::matrix<T>>& all, std::size_t stride)
 {
@@ -190,7 +190,8 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
                         for (std::size_t i = 0; i < r.batch; ++i) {
                             const auto first = got.begin() + static_cast<std::ptrdiff_t>(i * stride_c);
                             std::vector<T> part(first, first + static_cast<std::ptrdiff_t>(c[i].data.size()));
-                            // The margins belong to the neighbours; what lies between them is looked at below.
+                            // The margins overlap the neighbouring matrices; the gaps between the matrices are checked
+                            // below.
                             std::fill_n(part.begin(), test::margin, test::poison<T>());
                             std::fill_n(part.rbegin(), test::margin, test::poison<T>());
                             CHECK(c[i].difference(part, k + 1, [&](std::size_t row, std::size_t col) {
@@ -206,7 +207,7 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
 
 TEST_CASE_TEMPLATE("16-bit elements accumulate in f32", T, half, bfloat16)
 {
-    // Added up in T, the sum would stand still at the first power of two whose neighbour is two away.
+    // If accumulated in T, the sum would stop growing at the first power of two where the spacing of T is two.
     constexpr std::size_t k = 4096;
     for (const auto& options : test::devices_under_test()) {
         device_fixture f(options);
@@ -292,13 +293,13 @@ TEST_CASE("products in TF32 are right to about three digits")
             const std::size_t i = at % m, j = at / m % n;
             const auto wanted = product(a, transpose::no, b, transpose::no, c, {1, 0}, k, i, j);
             CAPTURE(at);
-            // Two factors, each off by half of the last of ten bits at most, or by all of it where it is cut off.
+            // Two factors, each with an error of at most half a unit of the tenth bit, or of one unit if truncated.
             CHECK(std::abs(got[at] - wanted.value) <= 2.1 * 0x1p-10 * wanted.magnitude);
         }
     }
 }
 
-TEST_CASE("a way to compute that does not exist is refused")
+TEST_CASE("an unknown math mode is refused")
 {
     const auto neither = static_cast<blas::math>(2);
     for (const auto& options : test::devices_under_test()) {
@@ -313,7 +314,7 @@ TEST_CASE("a way to compute that does not exist is refused")
     }
 }
 
-TEST_CASE("two inputs may be one buffer, an output may not overlap any")
+TEST_CASE("two inputs may be one buffer, and an output may not overlap an input")
 {
     for (const auto& options : test::devices_under_test()) {
         device_fixture f(options);

@@ -17,7 +17,7 @@ constexpr auto least = std::numeric_limits<std::int64_t>::min();
 constexpr auto most = std::numeric_limits<std::int64_t>::max();
 constexpr auto neither = static_cast<transpose>(2);
 
-/// Of a buffer of its own each, so that nothing overlaps unless it is meant to.
+/// Elements of a separate buffer per slot, so that operands overlap only on purpose.
 template <class T = float>
 ref<T> elements(std::uint64_t size, std::uint32_t slot, std::uint64_t offset = 0)
 {
@@ -40,7 +40,7 @@ void check(const std::vector<row>& rows)
 
 constexpr errc fine{};
 
-// A gemm that is right, to be spoilt one field at a time.
+// A valid gemm, in which each case invalidates one field.
 blas::gemm<float> gemm()
 {
     return {.a = elements(12, 0), .b = elements(20, 1), .c = elements(15, 2), .m = 3, .n = 5, .k = 4};
@@ -127,7 +127,7 @@ std::vector<row> one_vector_rows()
 
 TEST_SUITE_BEGIN("op checks");
 
-TEST_CASE("ops on two vectors")
+TEST_CASE("ops on two vectors check their arguments")
 {
     check(two_vector_rows<blas::axpy<float>>());
     check(two_vector_rows<blas::copy<float>>());
@@ -135,7 +135,7 @@ TEST_CASE("ops on two vectors")
     check(two_vector_rows<blas::dot<float>>());
 }
 
-TEST_CASE("ops on one vector")
+TEST_CASE("ops on one vector check their arguments")
 {
     check(one_vector_rows<blas::scal<float>>());
     check(one_vector_rows<blas::nrm2<float>>());
@@ -143,7 +143,7 @@ TEST_CASE("ops on one vector")
     check(one_vector_rows<blas::iamax<float>>());
 }
 
-TEST_CASE("vectors that are written may not touch another")
+TEST_CASE("a written vector may not touch another vector")
 {
     const auto all = elements(64, 0);
     using axpy = blas::axpy<float>;
@@ -163,7 +163,7 @@ TEST_CASE("vectors that are written may not touch another")
     });
 }
 
-TEST_CASE("gemv")
+TEST_CASE("gemv checks its arguments")
 {
     using op = blas::gemv<float>;
     check({
@@ -207,7 +207,7 @@ TEST_CASE("gemv")
     });
 }
 
-TEST_CASE("ger")
+TEST_CASE("ger checks its arguments")
 {
     using op = blas::ger<float>;
     check({
@@ -224,7 +224,7 @@ TEST_CASE("ger")
     });
 }
 
-TEST_CASE("gemm")
+TEST_CASE("gemm checks its arguments")
 {
     using op = blas::gemm<float>;
     check({
@@ -283,7 +283,7 @@ TEST_CASE("gemm")
     });
 }
 
-TEST_CASE("gemm_strided_batched")
+TEST_CASE("gemm_strided_batched checks its arguments")
 {
     using op = blas::gemm_strided_batched<float>;
     check({
@@ -331,7 +331,7 @@ TEST_CASE("gemm_strided_batched")
     });
 }
 
-TEST_CASE("memory ops")
+TEST_CASE("memory ops check their arguments")
 {
     const auto src = elements<std::int8_t>(8, 0);
     const auto dst = elements<std::int8_t>(8, 1);
@@ -350,7 +350,7 @@ TEST_CASE("memory ops")
     });
 }
 
-TEST_CASE("extents are exact up to the last that fits")
+TEST_CASE("extents are exact up to the largest that fits")
 {
     using detail::matrix_extent;
     using detail::vector_extent;

@@ -13,7 +13,7 @@ namespace {
 using namespace coaccel;
 using test::device_fixture;
 
-/// Elements of any type, every bit of them random: memory ops move bits and do not look at values.
+/// Elements of any type with random bits: memory ops move bits and do not interpret values.
 template <class T>
 std::vector<T> random_elements(std::size_t count, test::engine& random)
 {
@@ -36,7 +36,7 @@ bool same(const std::vector<T>& a, const std::vector<T>& b)
 template <class T>
 void check_fill(device_fixture& f, test::engine& random)
 {
-    CAPTURE(name(dtype_v<T>));
+    CAPTURE(to_string(dtype_v<T>));
     for (const std::size_t count : {1, 2, 13, 257}) {
         CAPTURE(count);
         auto expected = random_elements<T>(count + 4, random);
@@ -52,7 +52,7 @@ void check_fill(device_fixture& f, test::engine& random)
 template <class T>
 void check_copy(device_fixture& f, test::engine& random)
 {
-    CAPTURE(name(dtype_v<T>));
+    CAPTURE(to_string(dtype_v<T>));
     for (const std::size_t count : {1, 3, 64, 129}) {
         CAPTURE(count);
         const auto source = random_elements<T>(count + 5, random);
@@ -112,7 +112,7 @@ TEST_CASE("copy works within one buffer where the ranges do not overlap")
     }
 }
 
-TEST_CASE("a bad op is told by its error and leaves the device as it was")
+TEST_CASE("an invalid op fails with its error and leaves the device as it was")
 {
     for (const auto mode : test::host_modes) {
         device_fixture f(mode);

@@ -1,4 +1,4 @@
-#include <coaccel/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// What a refused op says: op, field and value, for every op and every way to be refused.
+// The error messages of refused ops: op, field and value, for every op and every reason.
 namespace {
 
 using namespace coaccel;
@@ -93,7 +93,7 @@ row refused(const Op& good, void (*change)(Op&), errc code, const std::string& m
     return {changed(good, change).check(), code, std::string(Op::name) + ": " + message};
 }
 
-/// What gemm and its batched form have in common.
+/// The cases common to gemm and its batched form.
 template <class Op>
 std::vector<row> product_rows(const Op& good)
 {
@@ -129,7 +129,7 @@ std::vector<row> product_rows(const Op& good)
 
 TEST_SUITE_BEGIN("messages of refused ops");
 
-TEST_CASE("vectors")
+TEST_CASE("errors of vector ops name the offending field")
 {
     check(one_vector<blas::scal<float>>());
     check(one_vector<blas::nrm2<float>>());
@@ -142,7 +142,7 @@ TEST_CASE("vectors")
     check({touching<blas::axpy<float>>(), touching<blas::copy<float>>(), touching<blas::swap<float>>()});
 }
 
-TEST_CASE("a matrix and vectors")
+TEST_CASE("errors of gemv and ger name the offending field")
 {
     using gemv = blas::gemv<float>;
     using ger = blas::ger<float>;
@@ -183,7 +183,7 @@ TEST_CASE("a matrix and vectors")
     });
 }
 
-TEST_CASE("products of matrices")
+TEST_CASE("errors of matrix products name the offending field")
 {
     using batched = blas::gemm_strided_batched<float>;
     check(product_rows(
@@ -213,7 +213,7 @@ TEST_CASE("products of matrices")
     });
 }
 
-TEST_CASE("memory")
+TEST_CASE("errors of memory ops name the offending field or range")
 {
     const auto ten = elements(10, 0);
     const auto twelve = elements(12, 1);

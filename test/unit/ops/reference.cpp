@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-// docs/operations.md has a table for every op that the host backend knows, and in it a row for every described field.
+// docs/operations.md has a table for every op of the host backend, with a row for every described field.
 namespace {
 
 using namespace coaccel;
 
 using sections = std::map<std::string, std::vector<std::string>>;
 
-/// From a line such as "### `blas::axpy` (`blas.axpy`)" the last name in backquotes.
+/// Returns the last name in backquotes of a line such as "### `blas::axpy` (`blas.axpy`)".
 std::string last_quoted(const std::string& line)
 {
     const auto end = line.rfind('`');
@@ -54,9 +54,9 @@ std::string text_of(const op_field& f)
 
 TEST_SUITE_BEGIN("reference of the ops");
 
-TEST_CASE("every op of the host backend has its table, every field its row, in order")
+TEST_CASE("the reference has a table for every host op and a row for every field, in order")
 {
-    // The calls of the device behind these have no fields for the caller to set.
+    // The device calls that use these ops have no fields for the caller to set.
     const std::set<std::string> internal{"memory.write", "memory.read", "memory.download"};
     const auto page = read_page();
     std::set<std::string> seen;
@@ -72,7 +72,7 @@ TEST_CASE("every op of the host backend has its table, every field its row, in o
         for (std::size_t i = 0; i < rows.size(); ++i)
             CHECK_MESSAGE(rows[i].starts_with(text_of(info.fields[i])), rows[i]);
     });
-    // The backend itself runs this one, which has no fields.
+    // The backend runs this op itself; it has no fields and is not in the table.
     seen.insert("memory.trim");
     for (const auto& entry : page)
         CHECK_MESSAGE(seen.contains(entry.first), entry.first);

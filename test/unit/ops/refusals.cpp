@@ -2,14 +2,14 @@
 
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 #include <doctest/doctest.h>
 
 #include <functional>
 #include <string>
 
-// What a device says to ops that its context refuses. The messages are the same wherever the context is.
+// The errors of a device for ops that its context refuses. The messages do not depend on where the context is.
 namespace {
 
 using namespace coaccel;
@@ -83,7 +83,7 @@ void check(const error_code& got, errc code, const std::string& message)
 
 TEST_SUITE_BEGIN("refused ops");
 
-TEST_CASE("a field out of range is named with its value")
+TEST_CASE("the message for a field out of range names the field and its value")
 {
     on_each_device([](device_fixture& f) {
         const auto x = f.upload(std::vector<float>(12));
@@ -93,7 +93,8 @@ TEST_CASE("a field out of range is named with its value")
         check(f.error_of(memory::copy<float>{.src = x, .dst = y}), errc::length_mismatch,
               "memory.copy: dst has 10 elements, src 12");
         check(test::co_run(f.io, allocate(f.dev, 0)), errc::invalid_argument, "memory.allocate: count is 0");
-        check(test::co_run(f.io, upload_nothing(f.dev)), errc::invalid_argument, "memory.allocate: count is 0");
+        check(test::co_run(f.io, upload_nothing(f.dev)), errc::invalid_argument,
+              "memory.write: the host range has 0 elements");
         std::vector<float> host(11);
         check(test::co_run(f.io, read(f.dev, x.ref(), std::span(host))), errc::length_mismatch,
               "memory.read: the host range has 11 elements, src 12");
@@ -104,7 +105,7 @@ TEST_CASE("a field out of range is named with its value")
     });
 }
 
-TEST_CASE("an operand that cannot be used is named, with what is wrong about it")
+TEST_CASE("the message for an unusable operand names the operand and the reason")
 {
     struct row {
         errc code;
@@ -143,7 +144,7 @@ TEST_CASE("an operand that cannot be used is named, with what is wrong about it"
     });
 }
 
-TEST_CASE("a released buffer, and one of another type, are named by operand")
+TEST_CASE("the message for a released buffer or one of another type names the operand")
 {
     on_each_device([](device_fixture& f) {
         auto x = f.upload(std::vector<float>(10));
@@ -162,7 +163,7 @@ TEST_CASE("a released buffer, and one of another type, are named by operand")
     });
 }
 
-TEST_CASE("two operands that overlap are both named")
+TEST_CASE("the message for overlapping operands names both")
 {
     on_each_device([](device_fixture& f) {
         const auto x = f.upload(std::vector<float>(16));
@@ -174,7 +175,7 @@ TEST_CASE("two operands that overlap are both named")
     });
 }
 
-TEST_CASE("in a seq the message says which op of it was refused")
+TEST_CASE("in a seq the message names the op that was refused")
 {
     on_each_device([](device_fixture& f) {
         const auto x = f.upload(std::vector<float>(12));
@@ -193,12 +194,12 @@ TEST_CASE("in a seq the message says which op of it was refused")
     });
 }
 
-TEST_CASE("a function that no plug-in has is named")
+TEST_CASE("the message for a function missing in every plug-in names the function")
 {
     on_each_device([](device_fixture& f) {
         const auto x = f.upload(std::vector<float>(4));
         check(f.error_of(plugin::call("no_such_function", in(x))), errc::function_missing,
-              "plugin.call: no plug-in has a function named no_such_function");
+              "plugin.call: no plug-in has a function named no_such_function, because device_options::plugin is null");
     });
 }
 

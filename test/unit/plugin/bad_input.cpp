@@ -1,6 +1,9 @@
 #include "plugin.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <coaccel/device/seq.hpp>
+
+#include <filesystem>
 
 using namespace coaccel;
 using test::isolated_fixture;
@@ -30,7 +33,7 @@ bool says(const error_code& ec, std::string_view text)
 
 TEST_SUITE_BEGIN("plugin bad input");
 
-TEST_CASE("a plug-in that is not there, or is none, fails the device at once, and its file is named")
+TEST_CASE("a missing or invalid plug-in fails the creation of the device with a specific message")
 {
     struct bad {
         const char* file;
@@ -54,13 +57,37 @@ TEST_CASE("a plug-in that is not there, or is none, fails the device at once, an
         }
 }
 
+TEST_CASE("the message about a plug-in that cannot be loaded names its file once")
+{
+    for (const auto where : everywhere) {
+        const auto told = create_error(test::with_plugin(where, "/no/such/plug-in.so")).message();
+        INFO("message: ", told);
+        CHECK(told.find("plug-in /no/such/plug-in.so: cannot open") != std::string::npos);
+        CHECK(told.find("plug-in.so") == told.rfind("plug-in.so"));
+    }
+}
+
+TEST_CASE("a name without a slash is not searched for in the current directory")
+{
+    namespace fs = std::filesystem;
+    const test::temporary_folder folder;
+    fs::copy_file(COACCEL_TEST_PLUGIN("functions"), folder / "beside.so");
+    const auto before = fs::current_path();
+    fs::current_path(folder.path());
+    for (const auto where : everywhere) {
+        INFO("in a worker: ", where == isolation::worker);
+        CHECK(create_error(test::with_plugin(where, "beside.so")) == errc::plugin_missing);
+    }
+    fs::current_path(before);
+}
+
 TEST_CASE("an empty name of a plug-in is an invalid option")
 {
     for (const auto where : everywhere)
         CHECK(create_error(test::with_plugin(where, "")) == errc::invalid_option);
 }
 
-TEST_CASE("in one process two plug-ins cannot have functions of one name, and nothing of the second stays")
+TEST_CASE("in one process a second plug-in with a function of the same name is refused entirely")
 {
     const isolated_fixture first(test::with_plugin(isolation::in_process));
     const auto ec = create_error(test::with_plugin(isolation::in_process, COACCEL_TEST_PLUGIN("clashing")));
@@ -71,7 +98,7 @@ TEST_CASE("in one process two plug-ins cannot have functions of one name, and no
     CHECK(again.run(plugin::call("lone")) == errc::function_missing);
 }
 
-TEST_CASE("two devices in workers may have plug-ins with functions of one name")
+TEST_CASE("devices in different workers may have plug-ins with functions of the same name")
 {
     isolated_fixture first(test::with_plugin(isolation::worker));
     isolated_fixture second(test::with_plugin(isolation::worker, COACCEL_TEST_PLUGIN("clashing")));
@@ -80,25 +107,27 @@ TEST_CASE("two devices in workers may have plug-ins with functions of one name")
     CHECK(second.run(plugin::call("nothing")) == errc::function_missing);
 }
 
-TEST_CASE("a device without a plug-in in a worker has no functions")
+TEST_CASE("a worker device without a plug-in has no functions")
 {
     isolated_fixture d;
     const auto ec = d.run(plugin::call("nothing"));
     CHECK(ec == errc::function_missing);
     CHECK(is_caller_error(ec));
+    CHECK(says(ec, "plugin.call: no plug-in has a function named nothing, because device_options::plugin is null"));
 }
 
-TEST_CASE("a function that is not there is named, and the device goes on")
+TEST_CASE("a call of an unknown function is refused with its name, and the device continues")
 {
     on_each_device([](isolated_fixture& d) {
         const auto ec = d.run(plugin::call("scale_ad"));
         CHECK(ec == errc::function_missing);
-        CHECK(says(ec, "scale_ad"));
+        CHECK(says(ec, "plugin.call: no plug-in has a function named scale_ad"));
+        CHECK_FALSE(says(ec, "device_options::plugin is null"));
         CHECK_FALSE(d.run(plugin::call("nothing")));
     });
 }
 
-TEST_CASE("a sequence with a call that cannot be made is refused whole")
+TEST_CASE("a sequence with an invalid call is refused as a whole")
 {
     on_each_device([](isolated_fixture& d) {
         auto y = d.upload(test::numbers(4));
@@ -120,7 +149,7 @@ TEST_CASE("names must have from 1 to 63 characters")
     });
 }
 
-TEST_CASE("arguments that are not the function's are refused before it is called, and the message says which")
+TEST_CASE("mismatched arguments are refused before the call, and the message names the argument")
 {
     on_each_device([](isolated_fixture& d) {
         auto f = d.upload(test::numbers(4));
@@ -140,13 +169,13 @@ TEST_CASE("arguments that are not the function's are refused before it is called
         refused(plugin::call("scale_add", in(f), in(g), 1.0f), "a buffer to write of 'float', given a buffer to read");
         refused(plugin::call("scale_add", 1.0f, inout(g), 1.0f), "given 'float'");
         refused(plugin::call("flip_sign", inout(f)), "a class of 2 bytes");
-        // Whoever only reads may be given more.
+        // A read-only parameter accepts a writable buffer.
         CHECK_FALSE(d.run(plugin::call("scale_add", inout(f), inout(g), 0.0f)));
         CHECK(d.download(g.ref()) == test::numbers(4));
     });
 }
 
-TEST_CASE("a number is not taken for a class of its size, nor a class for a number")
+TEST_CASE("a number is not accepted for a class of the same size, nor a class for a number")
 {
     on_each_device([](isolated_fixture& d) {
         auto f = d.alloc<float>(1);
@@ -163,13 +192,13 @@ TEST_CASE("a number is not taken for a class of its size, nor a class for a numb
                 "argument 2: the function takes 'double', given a class of 8 bytes");
         CHECK_FALSE(d.run(plugin::call("add_pair", out(f), pair_of_floats{1, 2})));
         CHECK(d.download(f.ref()) == std::vector<float>{3});
-        // A class of coaccel's is one of the plug-in's own too.
+        // A class that coaccel knows is accepted for a plug-in's own class of the same size.
         CHECK_FALSE(d.run(plugin::call("add_pair", out(f), std::complex<float>(3, 4))));
         CHECK(d.download(f.ref()) == std::vector<float>{7});
     });
 }
 
-TEST_CASE("what a function throws fails its call, with its words")
+TEST_CASE("an exception of a function fails its call with the exception's message")
 {
     on_each_device([](isolated_fixture& d) {
         auto ec = d.run(plugin::call("fail", 7));
@@ -185,7 +214,7 @@ TEST_CASE("what a function throws fails its call, with its words")
     });
 }
 
-TEST_CASE("refs are checked as those of other ops")
+TEST_CASE("refs are checked like those of other ops")
 {
     on_each_device([](isolated_fixture& d) {
         isolated_fixture other(test::with_plugin(isolation::in_process));

@@ -21,7 +21,7 @@ TEST_CASE("a function gets buffers and values")
     });
 }
 
-TEST_CASE("a function gets the part of a buffer that its ref names")
+TEST_CASE("a function gets the range of a buffer that its ref denotes")
 {
     on_each_device([](isolated_fixture& d) {
         auto x = d.upload(test::numbers(10));
@@ -31,7 +31,7 @@ TEST_CASE("a function gets the part of a buffer that its ref names")
     });
 }
 
-TEST_CASE("pointers and C++17 will do, and a namespace is part of the name")
+TEST_CASE("functions may use pointers and C++17, and a namespace is part of the name")
 {
     on_each_device([](isolated_fixture& d) {
         auto n = d.alloc<std::int32_t>(5);
@@ -44,7 +44,7 @@ TEST_CASE("pointers and C++17 will do, and a namespace is part of the name")
     });
 }
 
-TEST_CASE("values of every kind arrive as they are")
+TEST_CASE("values of every kind arrive unchanged")
 {
     on_each_device([](isolated_fixture& d) {
         auto told = d.alloc<double>(6);
@@ -54,7 +54,7 @@ TEST_CASE("values of every kind arrive as they are")
     });
 }
 
-TEST_CASE("elements that the plug-in has a class of its own for are told by their size")
+TEST_CASE("buffer elements of a class defined by the plug-in are matched by size")
 {
     on_each_device([](isolated_fixture& d) {
         auto h = d.upload(std::vector<half>{half(1.0f), half(-2.0f)});
@@ -65,7 +65,7 @@ TEST_CASE("elements that the plug-in has a class of its own for are told by thei
     });
 }
 
-TEST_CASE("a function knows where it runs")
+TEST_CASE("a function can query its backend")
 {
     on_each_device([](isolated_fixture& d) {
         auto name = d.upload(std::vector<std::uint8_t>(8));
@@ -77,7 +77,7 @@ TEST_CASE("a function knows where it runs")
     });
 }
 
-TEST_CASE("calls are ops like others: in a sequence, in the order of their buffers, a thousand at once")
+TEST_CASE("calls run in sequences, in the order of their buffers, and a thousand at once")
 {
     on_each_device([](isolated_fixture& d) {
         auto x = d.upload(std::vector<float>(100, 1.0f));
@@ -95,14 +95,14 @@ TEST_CASE("calls are ops like others: in a sequence, in the order of their buffe
     });
 }
 
-TEST_CASE("what a function prints in a worker gets to the log")
+TEST_CASE("the output of a function in a worker appears in the log")
 {
     isolated_fixture d(test::with_plugin(isolation::worker));
     CHECK_FALSE(d.run(plugin::call("say", 4711)));
     test::run_until(d.io, [] { return test::worker_log::has("a word from the plug-in: 4711"); });
 }
 
-TEST_CASE("a function that takes its worker down is survived")
+TEST_CASE("the device survives a function that crashes its worker")
 {
     auto o = test::with_plugin(isolation::worker);
     o.standby = 1;

@@ -1,4 +1,4 @@
-// A plug-in that has a function of a name which another has too.
+// A plug-in with a function of the same name as one in another plug-in.
 #include <coaccel/plugin/export.hpp>
 
 static void scale_add(coaccel::plugin::stream) {}

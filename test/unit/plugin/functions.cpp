@@ -1,4 +1,4 @@
-// The plug-in of the tests, in the CPU's terms; what it has in common with one for a GPU is everything but the kernels.
+// The plug-in of the tests, for the CPU. One for a GPU would differ only in its kernels.
 #include "functions.hpp"
 
 #include <coaccel/plugin/export.hpp>
@@ -42,7 +42,7 @@ void copy_double(stream, std::span<double> to, double value)
     to[0] = value;
 }
 
-// A class of this plug-in's own for 16-bit elements, as __half is.
+// The plug-in's own class for 16-bit elements, as __half is.
 struct sixteen {
     std::uint16_t bits;
 };

@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_PLUGIN_FUNCTIONS_HPP
 #define COACCEL_TEST_UNIT_PLUGIN_FUNCTIONS_HPP
 
-// What the plug-in of the tests and its callers have in common.
+// Shared by the plug-in of the tests and its callers.
 
 struct point {
     double x;

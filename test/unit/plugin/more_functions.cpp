@@ -1,4 +1,4 @@
-// A second file of the same plug-in, in C++17 as an older nvcc has it.
+// A second file of the same plug-in, in C++17 for older versions of nvcc.
 #include <coaccel/plugin/export.hpp>
 
 namespace second {

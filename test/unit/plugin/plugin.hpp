@@ -1,10 +1,10 @@
 #ifndef COACCEL_TEST_UNIT_PLUGIN_PLUGIN_HPP
 #define COACCEL_TEST_UNIT_PLUGIN_PLUGIN_HPP
 
-#include "../isolated/isolated.hpp"
 #include "functions.hpp"
+#include "integration/isolated.hpp"
 
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 #define COACCEL_TEST_PLUGIN(name) COACCEL_TEST_PLUGINS name ".so"
 
@@ -18,7 +18,7 @@ inline coaccel::device_options with_plugin(coaccel::isolation where,
     return o;
 }
 
-/// Calls `f` with a device that has the plug-in in this process, and one that has it in another.
+/// Calls `f` with a device that runs the plug-in in this process, and with one that runs it in a worker process.
 template <class Function>
 void on_each_device(Function f)
 {

@@ -1,4 +1,4 @@
-// A plug-in that has two functions of one name.
+// A plug-in with two functions of the same name.
 #include <coaccel/plugin/export.hpp>
 
 static void one(coaccel::plugin::stream) {}

@@ -5,7 +5,7 @@
 
 namespace test {
 
-/// All of a buffer in the generation that a context_driver is in.
+/// A ref to a whole buffer in the generation of a context_driver.
 inline coaccel::any_ref buffer_ref(std::uint32_t device, std::uint32_t slot, std::uint64_t size,
                                    coaccel::dtype type = coaccel::dtype::f32)
 {

@@ -1,5 +1,5 @@
 #include "unit/cuda/chosen_library.hpp"
-#include "worker/worker_environment.hpp"
+#include "worker/process/worker_environment.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@ using detail::environment;
 
 TEST_SUITE_BEGIN("worker_environment");
 
-TEST_CASE("a library that the program has chosen takes the place of the one in the environment")
+TEST_CASE("a library chosen by the program replaces the one from the environment")
 {
     struct row {
         vendor_library which;

@@ -1,4 +1,4 @@
-#include "worker/codec.hpp"
+#include "worker/protocol/codec.hpp"
 
 #include <boost/system/generic_category.hpp>
 #include <boost/system/system_category.hpp>
@@ -23,7 +23,7 @@ bytes record_of(const encoder& out)
     return {out.record().begin(), out.record().end()};
 }
 
-/// In memory of exactly its size, so that the address sanitizer sees the first byte beyond it.
+/// In an allocation of exactly its size, so that the address sanitizer detects access beyond it.
 bytes first(const bytes& record, std::size_t n)
 {
     return {record.begin(), record.begin() + static_cast<std::ptrdiff_t>(n)};
@@ -87,7 +87,7 @@ void check_every_truncation(const bytes& record)
     CHECK(refused(longer));
 }
 
-/// An error as the wire has it, with any numbers.
+/// An encoded error with arbitrary numbers.
 bytes raw_error(std::uint8_t origin, std::int32_t value, std::string_view text)
 {
     encoder out;
@@ -103,7 +103,7 @@ constexpr int last_errc = static_cast<int>(errc::actor_stopped);
 
 TEST_SUITE_BEGIN("codec");
 
-TEST_CASE("integers of every size come back, and no part of one does")
+TEST_CASE("integers of every size survive a round trip, and truncated ones are refused")
 {
     check_integer<std::int8_t>();
     check_integer<std::uint8_t>();
@@ -115,7 +115,7 @@ TEST_CASE("integers of every size come back, and no part of one does")
     check_integer<std::uint64_t>();
 }
 
-TEST_CASE("an enumeration is taken within its bounds and refused outside of them")
+TEST_CASE("an enumerator is accepted within its bounds and refused outside of them")
 {
     for (int n = 0; n <= 255; ++n) {
         encoder out;
@@ -134,7 +134,7 @@ TEST_CASE("an enumeration is taken within its bounds and refused outside of them
     }
 }
 
-TEST_CASE("bytes are a view of the record and never more than it has")
+TEST_CASE("decoded bytes are a view of the record and never exceed it")
 {
     const bytes record(5, std::byte{9});
     decoder in(record);
@@ -152,7 +152,7 @@ TEST_CASE("bytes are a view of the record and never more than it has")
     CHECK(in.at_end());
 }
 
-TEST_CASE("texts of every length come back, the longest without their end")
+TEST_CASE("texts survive a round trip, and too long ones are truncated")
 {
     for (const std::size_t length : {0u, 1u, 255u, 256u, 65535u, 65536u, 200000u}) {
         CAPTURE(length);
@@ -182,7 +182,7 @@ TEST_CASE("texts of every length come back, the longest without their end")
     }
 }
 
-TEST_CASE("refs of every type come back, and those of none are refused")
+TEST_CASE("refs of every element type survive a round trip, and other types are refused")
 {
     for (int type = 0; type <= 255; ++type) {
         CAPTURE(type);
@@ -212,14 +212,14 @@ TEST_CASE("refs of every type come back, and those of none are refused")
     }
 }
 
-TEST_CASE("no error comes back as none")
+TEST_CASE("a success code survives a round trip")
 {
     const auto record = encoded({});
     CHECK_FALSE(decoded(record));
     check_every_truncation(record);
 }
 
-TEST_CASE("every error of the library comes back as itself")
+TEST_CASE("every error of the library survives a round trip")
 {
     for (int n = 1; n <= last_errc; ++n) {
         CAPTURE(n);
@@ -232,10 +232,10 @@ TEST_CASE("every error of the library comes back as itself")
     }
 }
 
-TEST_CASE("a noted error keeps its message and what it is")
+TEST_CASE("an error with a message keeps its code and its message")
 {
     for (int n = 1; n <= last_errc; ++n) {
-        const auto record = encoded(note_error(static_cast<errc>(n), "the file 'x' is missing"));
+        const auto record = encoded(make_error_with_message(static_cast<errc>(n), "the file 'x' is missing"));
         const auto got = decoded(record);
         CHECK(got == static_cast<errc>(n));
         CHECK(got.message() == "the file 'x' is missing");
@@ -243,7 +243,7 @@ TEST_CASE("a noted error keeps its message and what it is")
     }
 }
 
-TEST_CASE("an error of the system keeps its number, one of an unknown category its message")
+TEST_CASE("a system error keeps its number, and an error of an unknown category its message")
 {
     const error_code system(ENOSPC, boost::system::system_category());
     CHECK(decoded(encoded(system)) == system);
@@ -256,10 +256,10 @@ TEST_CASE("an error of the system keeps its number, one of an unknown category i
     check_every_truncation(encoded(other));
 }
 
-TEST_CASE("messages keep their lines, and nothing else that a terminal would obey")
+TEST_CASE("messages keep their line breaks, and other control characters are escaped")
 {
     encoder out;
-    out.put_error(note_error(errc::compile_failed, "line 1\n\x1b[2Jline 2\n"));
+    out.put_error(make_error_with_message(errc::compile_failed, "line 1\n\x1b[2Jline 2\n"));
     error_code ec;
     decoder in(out.record());
     REQUIRE(in.get_error(ec));
@@ -267,7 +267,7 @@ TEST_CASE("messages keep their lines, and nothing else that a terminal would obe
     CHECK(ec.message() == "line 1\n\\x1b[2Jline 2\n");
 }
 
-TEST_CASE("errors that nobody would write are refused")
+TEST_CASE("malformed errors are refused")
 {
     struct wrong {
         const char* what;
@@ -305,7 +305,7 @@ TEST_CASE("errors that nobody would write are refused")
     }
 }
 
-TEST_CASE("a record that is cleared begins anew")
+TEST_CASE("a cleared encoder starts an empty record")
 {
     encoder out;
     out.put(std::uint64_t{1});

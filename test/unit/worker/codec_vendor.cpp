@@ -1,5 +1,5 @@
-#include "cuda/vendor_errors.hpp"
-#include "worker/codec.hpp"
+#include "cuda/driver/vendor_errors.hpp"
+#include "worker/protocol/codec.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@ using namespace coaccel::worker;
 
 TEST_SUITE_BEGIN("codec");
 
-TEST_CASE("an error of a vendor's library comes back in its category")
+TEST_CASE("an error of a vendor's library keeps its category")
 {
     for (const char* name : {"coaccel.cuda", "coaccel.cublas", "coaccel.nvrtc"}) {
         CAPTURE(name);

@@ -1,4 +1,4 @@
-#include "worker/doorbell.hpp"
+#include "worker/transport/doorbell.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using coaccel::errc;
+using coaccel::detail::unique_fd;
 using coaccel::worker::doorbell;
-using coaccel::worker::unique_fd;
 
 constexpr auto long_enough = 60s;
 
@@ -29,7 +29,7 @@ constexpr auto long_enough = 60s;
 
 TEST_SUITE_BEGIN("doorbell");
 
-TEST_CASE("it rings until it is cleared")
+TEST_CASE("the doorbell stays signaled until a wait or a clear")
 {
     auto bell = doorbell::create().value();
     CHECK_FALSE(bell.wait(0ns));
@@ -44,7 +44,7 @@ TEST_CASE("it rings until it is cleared")
     CHECK_FALSE(bell.wait(std::chrono::nanoseconds::min()));
 }
 
-TEST_CASE("a full pipe is no obstacle")
+TEST_CASE("ringing works while the pipe is full")
 {
     auto bell = doorbell::create().value();
     const std::string many(1 << 16, 'x');
@@ -58,7 +58,7 @@ TEST_CASE("a full pipe is no obstacle")
     CHECK(bell.wait(0ns));
 }
 
-TEST_CASE("the wait takes its time when nobody rings")
+TEST_CASE("a wait without a ring lasts until its timeout")
 {
     auto bell = doorbell::create().value();
     const auto begin = std::chrono::steady_clock::now();
@@ -66,7 +66,7 @@ TEST_CASE("the wait takes its time when nobody rings")
     CHECK(std::chrono::steady_clock::now() - begin >= 20ms);
 }
 
-TEST_CASE("another thread wakes the sleeper")
+TEST_CASE("another thread wakes a waiting thread")
 {
     auto bell = doorbell::create().value();
     std::thread other([&] { bell.ring(); });
@@ -74,7 +74,7 @@ TEST_CASE("another thread wakes the sleeper")
     other.join();
 }
 
-TEST_CASE("another process wakes the sleeper through a descriptor of its own")
+TEST_CASE("another process wakes a waiting thread through a duplicated descriptor")
 {
     auto bell = doorbell::create().value();
     CHECK(::fcntl(bell.wait_fd(), F_GETFD) == FD_CLOEXEC);
@@ -90,7 +90,7 @@ TEST_CASE("another process wakes the sleeper through a descriptor of its own")
     CHECK(::waitpid(child, nullptr, 0) == child);
 }
 
-TEST_CASE("a sleeper is interrupted by its own process, however late it comes")
+TEST_CASE("an interrupt wakes the current or the next wait")
 {
     auto bell = doorbell::create().value();
     bell.interrupt();
@@ -102,16 +102,16 @@ TEST_CASE("a sleeper is interrupted by its own process, however late it comes")
     std::thread other([&] { theirs.interrupt(); });
     CHECK(theirs.wait(long_enough));
     other.join();
-    // It is not the bell.
+    // An interruption does not ring the doorbell.
     CHECK_FALSE(bell.wait(0ns));
 }
 
-TEST_CASE("no call blocks, whatever the other process does to the end that it has")
+TEST_CASE("no call blocks when the other process makes its descriptors blocking")
 {
     const auto child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        // One that blocks is ended by a signal.
+        // SIGALRM ends a child that blocks.
         ::alarm(10);
         auto to_worker = doorbell::create().value();
         auto to_parent = doorbell::create().value();
@@ -134,7 +134,7 @@ TEST_CASE("no call blocks, whatever the other process does to the end that it ha
     CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("an end that the other process has closed is neither a signal nor a ring")
+TEST_CASE("a descriptor closed by the other process causes neither SIGPIPE nor a ring")
 {
     auto to_worker = doorbell::create().value();
     auto to_parent = doorbell::create().value();
@@ -172,7 +172,7 @@ TEST_CASE("signals do not end the wait")
     REQUIRE(::sigaction(SIGUSR1, &before, nullptr) == 0);
 }
 
-TEST_CASE("a ring wakes one sleeper, and the other sleeps on")
+TEST_CASE("one ring wakes one of two waiting threads")
 {
     auto bell = doorbell::create().value();
     for (int i = 0; i < 200; ++i) {
@@ -190,10 +190,10 @@ TEST_CASE("a ring wakes one sleeper, and the other sleeps on")
     }
 }
 
-TEST_CASE("no descriptors left is an error that says so")
+TEST_CASE("running out of descriptors is a specific error")
 {
-    // The sanitizer needs descriptors when it meets a class for the first time.
-    (void)coaccel::note_error(errc::out_of_memory, std::generic_category().message(EMFILE));
+    // The sanitizer needs descriptors when it sees a class for the first time.
+    (void)coaccel::make_error_with_message(errc::out_of_memory, std::generic_category().message(EMFILE));
     rlimit before = {};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
     const rlimit none{0, before.rlim_max};
@@ -205,7 +205,7 @@ TEST_CASE("no descriptors left is an error that says so")
     CHECK(made.error().message().find("no descriptors left") != std::string::npos);
 }
 
-TEST_CASE("a descriptor that cannot be waited for ends the wait")
+TEST_CASE("a wait on an invalid descriptor fails")
 {
     auto nothing = doorbell::adopt_ring(unique_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 1 << 30)));
     CHECK(nothing.wait_fd() == -1);

@@ -1,18 +1,19 @@
-#include "worker/end_report.hpp"
+#include "worker/process/end_report.hpp"
 
-#include "worker/wire.hpp"
+#include "worker/protocol/wire.hpp"
 
 #include <doctest/doctest.h>
 
 #include <csignal>
 
 using namespace coaccel;
+using namespace coaccel::detail;
 using namespace coaccel::worker;
 using end = child_process::end;
 
 TEST_SUITE_BEGIN("end_report");
 
-TEST_CASE("what the system says counts, then what the worker has said")
+TEST_CASE("the exit status from the system precedes the status that the worker reported")
 {
     constexpr end unknown{false, -1};
     struct row {

@@ -2,7 +2,7 @@
 #define COACCEL_TEST_UNIT_WORKER_FAKE_WORKER_HPP
 
 #include "support/context_driver.hpp"
-#include "worker/remote_context.hpp"
+#include "worker/parent/remote_context.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <doctest/doctest.h>
@@ -15,25 +15,26 @@
 
 namespace test {
 
-/// A process that only sleeps, and the rings of a worker, at whose other end the test is.
+/// A process that only sleeps, with the rings of a worker; the test is at their other end.
 class fake_worker {
 public:
     fake_worker() : fake_worker(quiet_plan()) {}
 
     explicit fake_worker(const coaccel::worker::link_plan& plan)
-        : fake_worker(plan, coaccel::worker::shared_area::create(coaccel::worker::control_bytes, "test").value())
+        : fake_worker(plan, coaccel::detail::shared_memory::create(coaccel::worker::control_bytes, "test").value())
     {}
 
-    fake_worker(const coaccel::worker::link_plan& plan, coaccel::worker::shared_area control)
+    fake_worker(const coaccel::worker::link_plan& plan, coaccel::detail::shared_memory control)
         : memory(control.bytes()), block(new(memory.data()) coaccel::worker::control_block)
     {
+        using namespace coaccel::detail;
         using namespace coaccel::worker;
         auto child = child_process::start(
             {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
         REQUIRE(child);
         link = std::make_unique<worker_link>(plan, std::move(control), doorbell::create().value(),
                                              doorbell::create().value(), unique_fd(), std::move(child).value(),
-                                             overseer::shared());
+                                             process_monitor::shared());
     }
 
     static coaccel::worker::link_plan quiet_plan()
@@ -45,7 +46,7 @@ public:
                 .log = [](std::string_view) {}};
     }
 
-    /// The next thing the parent has asked for; empty when there is none.
+    /// The next record that the parent has written; empty if there is none.
     std::vector<std::byte> take()
     {
         std::vector<std::byte> record;
@@ -66,7 +67,7 @@ public:
             link->reply_bell().ring();
     }
 
-    // In the memory of the link, which must live for as long as these are used.
+    // In the memory of the link, which must outlive these.
     std::span<std::byte> memory;
     coaccel::worker::control_block* block;
     std::unique_ptr<coaccel::worker::worker_link> link;
@@ -79,17 +80,17 @@ public:
 
 struct remote_settings {
     coaccel::worker::link_plan plan = fake_worker::quiet_plan();
-    // Never armed then: nobody runs the io_context.
+    // Never armed with polling, because the io_context does not run.
     coaccel::completion completion = coaccel::completion::polled;
     std::chrono::nanoseconds spin{};
     std::uint64_t staging_bytes = std::uint64_t(4) << 20;
-    /// What the worker says it runs on; empty: it has said nothing.
+    /// The backend that the worker reports; empty: it has reported nothing.
     std::string backend{};
     coaccel::worker::image_limits images{};
     std::chrono::nanoseconds hang_timeout{};
 };
 
-/// A context whose worker is the test.
+/// A context whose worker is simulated by the test.
 class remote_world final : public context_world {
 public:
     explicit remote_world(const remote_settings& how = {})
@@ -108,7 +109,7 @@ public:
             [this](coaccel::detail::context_identity identity, coaccel::detail::context_events& events,
                    const coaccel::context_options& how) -> coaccel::result<std::unique_ptr<coaccel::detail::context>> {
                 using namespace coaccel::worker;
-                auto watch = bell_watch::create(io.get_executor(), worker.link->reply_bell().wait_fd(), events);
+                auto watch = doorbell_waiter::create(io.get_executor(), worker.link->reply_bell().wait_fd(), events);
                 REQUIRE(watch);
                 remote_setup setup;
                 setup.identity = identity;
@@ -126,7 +127,7 @@ public:
     void greet(const std::string& backend)
     {
         coaccel::worker::encoder out;
-        out.put(coaccel::worker::verb::ready);
+        out.put(coaccel::worker::message_type::ready);
         out.put_text(backend);
         coaccel::worker::put_hardware(out, {});
         worker.say(out.record());
@@ -140,7 +141,7 @@ public:
     fake_worker worker;
 };
 
-/// Has the worker make the buffers that are named so.
+/// Makes the worker create these buffers.
 inline void make_buffers(context_driver& driver, fake_worker& worker, std::initializer_list<coaccel::any_ref> buffers)
 {
     using namespace coaccel::worker;
@@ -148,15 +149,15 @@ inline void make_buffers(context_driver& driver, fake_worker& worker, std::initi
         allocate_request r(b.size, b.type);
         driver.submit(r);
         submit_frame asked;
-        for (verb what{}; what != verb::submit;) {
+        for (message_type what{}; what != message_type::submit;) {
             const auto record = worker.take();
             decoder in(record);
-            REQUIRE(in.get(what, verb::adopt, verb::image));
-            if (what == verb::submit)
+            REQUIRE(in.get(what, message_type::adopt, message_type::image));
+            if (what == message_type::submit)
                 REQUIRE(get_submit(in, asked));
         }
         encoder out;
-        out.put(verb::ended);
+        out.put(message_type::ended);
         out.put(asked.id);
         out.put_error({});
         out.put_ref(b);
@@ -167,14 +168,14 @@ inline void make_buffers(context_driver& driver, fake_worker& worker, std::initi
     }
 }
 
-/// A context and, by hand, its worker.
+/// A context and its worker, which the test controls.
 struct remote_fixture {
     explicit remote_fixture(const remote_settings& how = {}) : world(how)
     {
         coaccel::worker::decoder in(adopted);
-        coaccel::worker::verb what{};
+        coaccel::worker::message_type what{};
         std::uint32_t device = 0, generation = 0;
-        REQUIRE(in.get(what, coaccel::worker::verb::adopt, coaccel::worker::verb::adopt));
+        REQUIRE(in.get(what, coaccel::worker::message_type::adopt, coaccel::worker::message_type::adopt));
         REQUIRE(in.get(device));
         REQUIRE(in.get(generation));
         CHECK(in.at_end());
@@ -184,7 +185,7 @@ struct remote_fixture {
 
     void turn() { driver.context->turn(coaccel::detail::clock::now()); }
 
-    /// The next submission, once it is there.
+    /// Waits for the next submission.
     const coaccel::worker::submit_frame& next()
     {
         record.clear();
@@ -199,8 +200,8 @@ struct remote_fixture {
     const coaccel::worker::submit_frame& decoded()
     {
         coaccel::worker::decoder in(record);
-        coaccel::worker::verb what{};
-        REQUIRE(in.get(what, coaccel::worker::verb::submit, coaccel::worker::verb::submit));
+        coaccel::worker::message_type what{};
+        REQUIRE(in.get(what, coaccel::worker::message_type::submit, coaccel::worker::message_type::submit));
         REQUIRE(coaccel::worker::get_submit(in, frame));
         return frame;
     }
@@ -216,7 +217,7 @@ struct remote_fixture {
     void answer(std::uint64_t id, const coaccel::error_code& ec = {}, std::span<const std::byte> replies = {})
     {
         coaccel::worker::encoder out;
-        out.put(coaccel::worker::verb::ended);
+        out.put(coaccel::worker::message_type::ended);
         out.put(id);
         out.put_error(ec);
         out.put_bytes(replies);
@@ -247,14 +248,14 @@ struct remote_fixture {
         return coaccel::ref<float>::from_raw(buffer(slot, size));
     }
 
-    /// The same, and the worker has made it.
+    /// Like floats(), with a buffer that the worker has made.
     coaccel::ref<float> made(std::uint32_t slot, std::uint64_t size)
     {
         make_buffers(driver, world.worker, {buffer(slot, size)});
         return floats(slot, size);
     }
 
-    /// Nothing is outstanding any more, and the reason is told.
+    /// Checks that no request is outstanding and that the reason is reported.
     void expect_loss(coaccel::errc why)
     {
         driver.run_until([&] { return driver.losses > 0; });

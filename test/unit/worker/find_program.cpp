@@ -1,7 +1,7 @@
-#include "worker/find_program.hpp"
+#include "worker/process/find_program.hpp"
 
+#include "posix/trusted_file.hpp"
 #include "support/temporary_folder.hpp"
-#include "worker/trusted_file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,6 +15,7 @@
 namespace {
 
 using namespace coaccel;
+using namespace coaccel::detail;
 using namespace coaccel::worker;
 namespace fs = std::filesystem;
 
@@ -28,7 +29,7 @@ struct scratch_folder : test::temporary_folder {
     }
 };
 
-/// Sets COACCEL_WORKER, or unsets it, for as long as it lives.
+/// Sets or unsets COACCEL_WORKER during its lifetime.
 class variable {
 public:
     explicit variable(const char* value)
@@ -74,7 +75,7 @@ void check_missing(const result<std::string>& found, const std::string& file, co
 
 TEST_SUITE_BEGIN("find_program");
 
-TEST_CASE("the option is taken before the variable, and the variable before what was installed")
+TEST_CASE("the option precedes the environment variable, and the variable precedes the installed program")
 {
     const scratch_folder folder;
     const auto one = folder.file("one", fs::perms::owner_all), two = folder.file("two", fs::perms::owner_all);
@@ -83,7 +84,7 @@ TEST_CASE("the option is taken before the variable, and the variable before what
     CHECK(find_program(nullptr).value() == one);
 }
 
-TEST_CASE("a named program is absolute from the moment it is named")
+TEST_CASE("a relative program name is made absolute when it is set")
 {
     const scratch_folder folder;
     const auto file = folder.file("worker", fs::perms::owner_all);
@@ -102,7 +103,7 @@ TEST_CASE("a named program is absolute from the moment it is named")
     CHECK_FALSE(name_program(nullptr));
 }
 
-TEST_CASE("a named program that cannot be run is an error with its name and the reason, and no other is taken")
+TEST_CASE("a named program that cannot be run is an error with its name and the reason, without a fallback")
 {
     const scratch_folder folder;
     const auto good = folder.file("good", fs::perms::owner_all), plain = folder.file("plain", fs::perms::owner_read);
@@ -120,7 +121,7 @@ TEST_CASE("a named program that cannot be run is an error with its name and the 
     }
 }
 
-TEST_CASE("a program that others could change is refused, with the path that they can write to")
+TEST_CASE("a program that other users can change is refused, and the message has the writable path")
 {
     if (trust::of_process(detail::rights::same).everybody) {
         MESSAGE("not checked: everybody can replace this test");
@@ -137,7 +138,7 @@ TEST_CASE("a program that others could change is refused, with the path that the
     check_missing(find_program(nullptr), file, folder.path() + " can be written by everybody");
 }
 
-TEST_CASE("without a name the places around this code are looked at, and all of them are told")
+TEST_CASE("without a name the default places are searched, and the error lists all of them")
 {
     for (const auto* value : {static_cast<const char*>(nullptr), ""}) {
         const variable v(value);
@@ -153,19 +154,19 @@ TEST_CASE("without a name the places around this code are looked at, and all of 
         std::size_t told = 1;
         for (auto at = message.find("; /"); at != std::string::npos; at = message.find("; /", at + 1))
             ++told;
-        // Logs show a message as one line.
+        // Logs show a message on one line.
         CHECK_FALSE(contains(message, "\n"));
         CHECK(told == program_places("/", configured_folders()).size());
     }
 }
 
-TEST_CASE("the places cover installations and build trees, from the nearest on")
+TEST_CASE("the default places cover installations and build trees, nearest first")
 {
     const auto places = program_places("/opt/x/lib", {"/where/it/was/built"});
     CHECK(places.front() == "/opt/x/lib/coaccel-worker");
     const auto at = [&](const char* place) { return std::ranges::find(places, place) - places.begin(); };
-    // A program that was installed elsewhere does not go back to the build tree, and one in a build tree inside another
-    // does not take the worker of that.
+    // A program that was installed elsewhere does not use the build tree, and one in a build tree inside another does
+    // not use the worker of the outer one.
     CHECK(at("/opt/bin/coaccel-worker") < at("/where/it/was/built/coaccel-worker"));
     CHECK(at("/where/it/was/built/coaccel-worker") < at("/opt/lib/coaccel-worker"));
     const auto none = static_cast<std::ptrdiff_t>(places.size());
@@ -181,10 +182,10 @@ TEST_CASE("the places cover installations and build trees, from the nearest on")
     const auto built = program_places("/b/test/unit/worker", {});
     CHECK(std::ranges::count(built, "/b/lib/coaccel-worker") == 1);
 #ifdef COACCEL_TEST_INSTALL_FOLDER
-    // A program that is linked statically may be anywhere.
+    // A statically linked program may be anywhere.
     CHECK(configured_folders().front() == COACCEL_TEST_INSTALL_FOLDER);
 #endif
-    // Where it was built, which no step from the program leads to in a tree of several configurations.
+    // The build folder, which no relative path from the program reaches in a multi-configuration build tree.
     CHECK(fs::exists(fs::path(configured_folders().back()) / "coaccel-worker"));
 }
 

@@ -1,4 +1,4 @@
-#include "worker/line_limit.hpp"
+#include "worker/process/line_limit.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ struct fixture {
     line_limit::time_point now{100h};
     line_limit limit{now};
 
-    /// How many of so many lines are logged.
+    /// How many of `count` lines are logged.
     int lines(int count)
     {
         int taken = 0;
@@ -25,13 +25,13 @@ struct fixture {
 
 TEST_SUITE_BEGIN("line_limit");
 
-TEST_CASE_FIXTURE(fixture, "a burst passes, and no more at once")
+TEST_CASE_FIXTURE(fixture, "a burst passes, and the lines after it are dropped")
 {
     CHECK(lines(5000) == line_limit::burst);
     CHECK(lines(5000) == 0);
 }
 
-TEST_CASE_FIXTURE(fixture, "after a burst so many pass as there are in the time")
+TEST_CASE_FIXTURE(fixture, "after a burst lines pass at the limited rate")
 {
     (void)lines(5000);
     now += 1s;
@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(fixture, "after a burst so many pass as there are in the time"
     CHECK(lines(10) == 1);
 }
 
-TEST_CASE_FIXTURE(fixture, "a long silence is worth a burst and no more")
+TEST_CASE_FIXTURE(fixture, "a long silence allows one burst")
 {
     (void)lines(5000);
     now += 10h;
@@ -53,14 +53,14 @@ TEST_CASE_FIXTURE(fixture, "a long silence is worth a burst and no more")
     CHECK(lines(5000) == line_limit::burst);
 }
 
-TEST_CASE_FIXTURE(fixture, "an even flow below the rate is never cut")
+TEST_CASE_FIXTURE(fixture, "a steady flow below the rate is never dropped")
 {
     for (int i = 0; i < 10'000; ++i, now += 10ms)
         REQUIRE(limit.take(now));
     CHECK(limit.report(now) == 0);
 }
 
-TEST_CASE_FIXTURE(fixture, "what is dropped is counted, and reported now and then")
+TEST_CASE_FIXTURE(fixture, "dropped lines are counted and reported at intervals")
 {
     CHECK(limit.report(now) == 0);
     (void)lines(line_limit::burst + 7);

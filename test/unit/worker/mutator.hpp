@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_WORKER_MUTATOR_HPP
 #define COACCEL_TEST_UNIT_WORKER_MUTATOR_HPP
 
-#include "worker/wire.hpp"
+#include "worker/protocol/wire.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -15,8 +15,8 @@ namespace test {
 using bytes = std::vector<std::byte>;
 using generator = std::mt19937_64;
 
-/// What one case gets of the time for all of them: two seconds, or as many as the environment says.
-/// One of them calls this with 1 and five with 4, for a whole part and for a quarter of one.
+/// The time for one test case, out of two seconds for all of them or as many as the environment says. One case calls
+/// this with 1 and five with 4, for a whole part and for a quarter of one.
 inline std::chrono::steady_clock::duration fuzz_time(int share)
 {
     constexpr double parts = 1 + 5 / 4.0;

@@ -32,20 +32,20 @@ exec<jit::launch_op<>> launch(const jit::kernel& k)
 
 void on_the_cpu(const jit::launch_shape&) {}
 
-/// How many kernels the worker is sent and told to forget until the next submission, which is answered.
+/// Counts the kernels that the worker receives and is told to forget until the next submission, which is answered.
 struct kernels_seen {
     int sent = 0;
     int forgotten = 0;
 
     explicit kernels_seen(fixture& f)
     {
-        for (verb what{}; what != verb::submit;) {
+        for (message_type what{}; what != message_type::submit;) {
             f.record = f.world.worker.take();
             REQUIRE_FALSE(f.record.empty());
             decoder in(f.record);
-            REQUIRE(in.get(what, verb::submit, verb::forget));
-            sent += what == verb::image;
-            forgotten += what == verb::forget;
+            REQUIRE(in.get(what, message_type::submit, message_type::forget));
+            sent += what == message_type::image;
+            forgotten += what == message_type::forget;
         }
         f.answer(f.decoded().id);
     }
@@ -55,7 +55,7 @@ struct kernels_seen {
 
 TEST_SUITE_BEGIN("remote_context");
 
-TEST_CASE("an op travels as its bytes and ends with the answer")
+TEST_CASE("an op is sent as its bytes and completes with the reply")
 {
     fixture f;
     exec_options how;
@@ -68,7 +68,7 @@ TEST_CASE("an op travels as its bytes and ends with the answer")
     REQUIRE(s.size == 1);
     CHECK(s.how.lane == 2);
     CHECK(s.how.priority == priority::low);
-    CHECK(s.play == play::none);
+    CHECK(s.injected_fault == injected_fault::none);
     CHECK(s.ops[0].what == op_kind::plain);
     CHECK(s.ops[0].id == info_of<memory::fill<float>>().id);
     REQUIRE(s.ops[0].data.size() == sizeof(op));
@@ -78,18 +78,18 @@ TEST_CASE("an op travels as its bytes and ends with the answer")
     CHECK_FALSE(f.driver.outcome(r));
 }
 
-TEST_CASE("an op that fails has the worker's error")
+TEST_CASE("a failed op completes with the worker's error")
 {
     fixture f;
     auto r = fill(f.floats(3, 10));
     f.driver.submit(r);
-    f.answer(f.next().id, note_error(errc::out_of_bounds, "beyond"));
+    f.answer(f.next().id, make_error_with_message(errc::out_of_bounds, "beyond"));
     CHECK(f.driver.outcome(r) == errc::out_of_bounds);
     CHECK(f.driver.outcome(r).message() == "beyond");
     CHECK(f.driver.context->accepting());
 }
 
-TEST_CASE("a reply gets to where its request wants it")
+TEST_CASE("a reply is stored in the request's reply memory")
 {
     fixture f;
     exec<blas::dot<float>> r(blas::dot<float>{.x = f.floats(1, 4), .y = f.floats(2, 4), .n = 4}, exec_options{});
@@ -102,7 +102,7 @@ TEST_CASE("a reply gets to where its request wants it")
     CHECK(*static_cast<const float*>(r.ops[0].reply) == 2.5f);
 }
 
-TEST_CASE("a buffer is what the worker made, and is given back there")
+TEST_CASE("an allocation returns the worker's buffer, and a release is sent to the worker")
 {
     fixture f;
     test::allocate_request r(16);
@@ -124,16 +124,16 @@ TEST_CASE("a buffer is what the worker made, and is given back there")
     f.driver.context->release(r.made.ref);
     CHECK_FALSE(f.silent());
     decoder in(f.record);
-    verb what{};
+    message_type what{};
     any_ref released;
-    CHECK(in.get(what, verb::release, verb::release));
+    CHECK(in.get(what, message_type::release, message_type::release));
     CHECK(in.get_ref(released));
     CHECK(in.at_end());
     CHECK(released == r.made.ref);
     CHECK(f.driver.context->live_buffers() == 0);
 }
 
-TEST_CASE("kernels that are gone are forgotten, so that a program may compile for ever")
+TEST_CASE("released kernels are removed from the worker, so that a program can compile any number of them")
 {
     fixture f;
     std::size_t sent = 0, forgotten = 0, most = 0;
@@ -145,16 +145,16 @@ TEST_CASE("kernels that are gone are forgotten, so that a program may compile fo
             f.driver.submit(r);
             for (auto record = f.world.worker.take(); !record.empty(); record = f.world.worker.take()) {
                 decoder in(record);
-                verb what{};
-                REQUIRE(in.get(what, verb::submit, verb::forget));
-                sent += what == verb::image;
-                forgotten += what == verb::forget;
-                if (what == verb::forget) {
+                message_type what{};
+                REQUIRE(in.get(what, message_type::submit, message_type::forget));
+                sent += what == message_type::image;
+                forgotten += what == message_type::forget;
+                if (what == message_type::forget) {
                     std::uint64_t id = 0;
                     REQUIRE((in.get(id) && in.at_end()));
                     REQUIRE(id != lasting.id());
                 }
-                if (what == verb::submit) {
+                if (what == message_type::submit) {
                     f.record = record;
                     f.answer(f.decoded().id);
                 }
@@ -168,7 +168,7 @@ TEST_CASE("kernels that are gone are forgotten, so that a program may compile fo
     CHECK(most < 200);
 }
 
-TEST_CASE("a kernel that a worker would not take is refused with its name and the limit, and nothing is sent of it")
+TEST_CASE("a kernel beyond the worker's limits is refused with its name and the limit, and is not sent")
 {
     fixture f({.images = {.bytes_each = 100, .symbol = 20}});
     struct row {
@@ -195,7 +195,7 @@ TEST_CASE("a kernel that a worker would not take is refused with its name and th
     CHECK_FALSE(f.driver.outcome(r));
 }
 
-TEST_CASE("a kernel with the longest name and symbol gets to the worker in parts that the ring takes")
+TEST_CASE("a kernel with the longest name and symbol is sent in parts that fit into the ring")
 {
     fixture f;
     const auto k = test::make_kernel(jit::compile_options(std::string(20'000, 'n')), std::string(longest_text, 's'),
@@ -206,9 +206,9 @@ TEST_CASE("a kernel with the longest name and symbol gets to the worker in parts
     CHECK_FALSE(f.driver.outcome(r));
 }
 
-TEST_CASE("kernels that are gone do not count when the worker has no room for another")
+TEST_CASE("released kernels make room when the worker is full")
 {
-    // Each with a name and a symbol of one byte.
+    // Each kernel has a name and a symbol of one byte.
     fixture f({.images = {.bytes = 2 * 42}});
     const auto make = [] { return test::make_kernel(jit::compile_options("k"), "k", std::string(40, 'x')); };
     const auto first = make();
@@ -238,7 +238,7 @@ TEST_CASE("kernels that are gone do not count when the worker has no room for an
     CHECK_FALSE(f.driver.outcome(r));
 }
 
-TEST_CASE("a kernel with a host function runs in a worker that can do with its other code")
+TEST_CASE("a kernel with a host function runs in a worker that can use its device code")
 {
     const auto both = test::make_kernel(jit::compile_options("k").host(on_the_cpu), "k");
     const auto host_only = test::make_kernel(jit::compile_options("k").host(on_the_cpu), "k", "");
@@ -261,7 +261,7 @@ TEST_CASE("a kernel with a host function runs in a worker that can do with its o
     }
 }
 
-TEST_CASE("a buffer that was not asked for is a lie")
+TEST_CASE("an allocation reply that does not match its request is a corrupted worker")
 {
     struct lie {
         const char* what;
@@ -286,7 +286,7 @@ TEST_CASE("a buffer that was not asked for is a lie")
     }
 }
 
-TEST_CASE("answers that nobody waits for, and records that are none, are the end of the worker")
+TEST_CASE("an unexpected or malformed reply is a corrupted worker")
 {
     struct wrong {
         const char* what;
@@ -312,20 +312,20 @@ TEST_CASE("answers that nobody waits for, and records that are none, are the end
           wrong{"another verb",
                 [](std::uint64_t, const bytes& g) {
                     auto r = g;
-                    r[0] = std::byte(verb::ready);
+                    r[0] = std::byte(message_type::ready);
                     return r;
                 }},
           wrong{"no verb", [](std::uint64_t, const bytes&) { return bytes(1); }},
           wrong{"half an answer", [](std::uint64_t, const bytes& g) { return bytes(g.begin(), g.begin() + 9); }},
           wrong{"a loss without a reason",
-                [](std::uint64_t, const bytes&) { return bytes{std::byte(verb::lost), std::byte{0}}; }}}) {
+                [](std::uint64_t, const bytes&) { return bytes{std::byte(message_type::lost), std::byte{0}}; }}}) {
         INFO(std::string(w.what));
         fixture f;
         auto r = fill(f.floats(3, 10));
         f.driver.submit(r);
         const auto id = f.next().id;
         encoder out;
-        out.put(verb::ended);
+        out.put(message_type::ended);
         out.put(id);
         out.put_error({});
         f.world.worker.say(w.make(id, {out.record().begin(), out.record().end()}));
@@ -334,7 +334,7 @@ TEST_CASE("answers that nobody waits for, and records that are none, are the end
     }
 }
 
-TEST_CASE("an answer counts once")
+TEST_CASE("a second reply to one request is a corrupted worker")
 {
     fixture f;
     auto r = fill(f.floats(3, 10));
@@ -350,7 +350,7 @@ TEST_CASE("an answer counts once")
     CHECK(f.driver.outcome(second) == errc::context_lost);
 }
 
-TEST_CASE("a ring that makes no sense is the end of the worker")
+TEST_CASE("an invalid ring position is a corrupted worker")
 {
     for (const bool of_replies : {true, false}) {
         fixture f;
@@ -360,7 +360,7 @@ TEST_CASE("a ring that makes no sense is the end of the worker")
             f.world.worker.block->replies.written = 7;
         else
             f.world.worker.block->requests.taken = ~std::uint64_t(0) - 6;
-        // The writer looks at the other side only when its ring seems full.
+        // The writer reads the position of the other side only when its ring seems full.
         std::deque<exec<memory::fill<float>>> more;
         while (f.driver.losses == 0 && more.size() < 20000) {
             f.driver.submit(more.emplace_back(memory::fill<float>{f.floats(3, 10), 1.0f}, exec_options{}));
@@ -373,14 +373,14 @@ TEST_CASE("a ring that makes no sense is the end of the worker")
     }
 }
 
-TEST_CASE("a loss that the worker tells has its reason")
+TEST_CASE("a loss reported by the worker keeps its reason")
 {
     fixture f;
     auto r = fill(f.floats(3, 10));
     f.driver.submit(r);
     encoder out;
-    out.put(verb::lost);
-    out.put_error(note_error(errc::device_lost, "fell off the bus"));
+    out.put(message_type::lost);
+    out.put_error(make_error_with_message(errc::device_lost, "fell off the bus"));
     f.world.worker.say(out.record());
     f.driver.run_until([&] { return f.driver.losses > 0; });
     CHECK(f.driver.reason.message() == "fell off the bus");
@@ -389,7 +389,7 @@ TEST_CASE("a loss that the worker tells has its reason")
     CHECK(f.driver.outcome_of(late) == errc::context_lost);
 }
 
-TEST_CASE("what needs this process is refused at once")
+TEST_CASE("ops that need the calling process are refused immediately")
 {
     fixture f;
     test::allocate_request managed(16, dtype::f32, memory_kind::managed);
@@ -401,7 +401,7 @@ TEST_CASE("what needs this process is refused at once")
     CHECK(f.silent());
 }
 
-TEST_CASE("more requests than the ring has room for are all handed over, in order")
+TEST_CASE("more requests than fit into the ring are all sent, in order")
 {
     fixture f;
     std::deque<exec<memory::fill<float>>> all;
@@ -419,7 +419,7 @@ TEST_CASE("more requests than the ring has room for are all handed over, in orde
         CHECK_FALSE(f.driver.outcome(r));
 }
 
-TEST_CASE("more releases than the ring has room for are all handed over, though nothing else is asked for")
+TEST_CASE("more releases than fit into the ring are all sent, without any other request")
 {
     fixture f;
     constexpr std::uint32_t count = 20000;
@@ -434,7 +434,7 @@ TEST_CASE("more releases than the ring has room for are all handed over, though 
     CHECK(seen == count);
 }
 
-TEST_CASE("what is outstanding when the device is closed is handed over, and the memory comes back")
+TEST_CASE("requests outstanding at the close of the device are returned, and their staging memory is released")
 {
     const auto memory = [] {
         fixture f;
@@ -447,7 +447,7 @@ TEST_CASE("what is outstanding when the device is closed is handed over, and the
         for (detail::request* r : {static_cast<detail::request*>(&plain), static_cast<detail::request*>(&small),
                                    static_cast<detail::request*>(&large), static_cast<detail::request*>(&held)})
             f.driver.submit(*r);
-        detail::pending_list left;
+        detail::async_op_list left;
         f.driver.context->drop(left);
         int count = 0;
         while (left.pop_front())
@@ -462,7 +462,7 @@ TEST_CASE("what is outstanding when the device is closed is handed over, and the
     CHECK(memory->take(memory->bytes()));
 }
 
-TEST_CASE("a worker that ends takes everything with it once, and the memory comes back")
+TEST_CASE("the loss of the worker fails every outstanding request once and releases its staging memory")
 {
     const auto memory = [] {
         fixture f;

@@ -1,4 +1,4 @@
-#include "context/operands.hpp"
+#include "context/buffers/operands.hpp"
 #include "fake_worker.hpp"
 
 #include <coaccel/ops/memory.hpp>
@@ -25,7 +25,7 @@ exec<memory::fill<float>> fill(ref<float> r)
 
 TEST_SUITE_BEGIN("remote_context");
 
-TEST_CASE("little is copied with its request, both ways")
+TEST_CASE("a small copy is sent with its request, in both directions")
 {
     fixture f;
     std::vector<float> data(100);
@@ -60,7 +60,7 @@ TEST_CASE("little is copied with its request, both ways")
     CHECK(f.world.memory->take(f.world.memory->bytes()));
 }
 
-TEST_CASE("much goes in pieces, and what uses the same buffer comes after all of them")
+TEST_CASE("a large write is sent in chunks, and later uses of its buffer follow the last chunk")
 {
     fixture f;
     constexpr std::size_t n = std::size_t(1) << 20;
@@ -102,11 +102,11 @@ TEST_CASE("much goes in pieces, and what uses the same buffer comes after all of
     f.answer(s.id);
     CHECK_FALSE(f.driver.outcome(after));
     CHECK_FALSE(f.silent());
-    CHECK(f.record[0] == std::byte(verb::release));
+    CHECK(f.record[0] == std::byte(message_type::release));
     CHECK(f.world.memory->take(f.world.memory->bytes()));
 }
 
-TEST_CASE("much is read in pieces, in any order of the answers")
+TEST_CASE("a large read arrives in chunks, with replies in any order")
 {
     fixture f;
     constexpr std::size_t n = std::size_t(1) << 19;
@@ -139,7 +139,7 @@ TEST_CASE("much is read in pieces, in any order of the answers")
     CHECK(got == expected);
 }
 
-TEST_CASE("pinned memory is not copied")
+TEST_CASE("pinned memory is transferred without a staging copy")
 {
     fixture f;
     auto* pinned = static_cast<float*>(f.driver.context->pinned()->try_allocate(4096).value());
@@ -153,7 +153,7 @@ TEST_CASE("pinned memory is not copied")
     f.driver.context->pinned()->release(pinned);
 }
 
-TEST_CASE("a copy that does not fit is refused before any of it is sent")
+TEST_CASE("an invalid copy is refused before any part of it is sent")
 {
     fixture f;
     constexpr std::uint64_t n = std::uint64_t(1) << 20;
@@ -192,11 +192,11 @@ TEST_CASE("a copy that does not fit is refused before any of it is sent")
     f.driver.context->release(x.raw());
     CHECK(download(x) == errc::released_ref);
     CHECK_FALSE(f.silent());
-    CHECK(f.record[0] == std::byte(verb::release));
+    CHECK(f.record[0] == std::byte(message_type::release));
     CHECK(f.silent());
 }
 
-TEST_CASE("an upload that lost its worker twice names nothing of either")
+TEST_CASE("an upload that lost two workers refers to no buffer of either")
 {
     std::vector<float> data(std::size_t(1) << 20);
     test::manual<detail::upload_request<float>> upload(std::span<const float>(data), exec_options{});

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-// Mutated records for the parent. With a seed in the message of a failure, the same records come again.
+// Mutated records for the parent. A failure message contains the seed, which reproduces the records.
 namespace {
 
 using namespace coaccel;
@@ -23,16 +23,17 @@ using test::generator;
 using test::mutated;
 using clock_type = std::chrono::steady_clock;
 
-/// The right answer to a submission, if it is one.
+/// The correct reply to a submission; empty for other records.
 bytes right_answer(const bytes& record)
 {
     decoder in(record);
-    verb what{};
+    message_type what{};
     submit_frame frame;
-    if (!in.get(what, verb::adopt, verb::image) || what != verb::submit || !get_submit(in, frame))
+    if (!in.get(what, message_type::adopt, message_type::image) || what != message_type::submit ||
+        !get_submit(in, frame))
         return {};
     encoder out;
-    out.put(verb::ended);
+    out.put(message_type::ended);
     out.put(frame.id);
     out.put_error({});
     for (std::size_t i = 0; i < frame.size; ++i) {
@@ -72,7 +73,7 @@ struct everything {
     std::vector<detail::request*> all;
 };
 
-// A worker writes whenever it likes, which is a data race only when it is this process that plays it.
+// A worker writes at any time, which is a data race only because it is simulated in this process.
 __attribute__((no_sanitize("thread"))) void scribble(void* memory, std::uint64_t what)
 {
     auto* at = static_cast<volatile std::uint8_t*>(memory);
@@ -84,7 +85,7 @@ __attribute__((no_sanitize("thread"))) void scribble(void* memory, std::uint64_t
 
 TEST_SUITE_BEGIN("wire_fuzz");
 
-TEST_CASE("a context whose worker writes garbage ends every request once and gives its memory back")
+TEST_CASE("with a worker that writes garbage every request ends once and the staging memory is released")
 {
     const auto end = clock_type::now() + fuzz_time(4);
     std::uint64_t rounds = 0, lost = 0, good = 0, bad = 0;

@@ -35,15 +35,16 @@ std::vector<std::string> logged()
 
 TEST_SUITE_BEGIN("remote_replies");
 
-TEST_CASE("the reason of a loss is one line of the log, whatever the worker wrote into it")
+TEST_CASE("the reason of a loss is one line of the log, regardless of its characters")
 {
     test::remote_settings how;
     how.plan.log = &log;
     test::remote_world w(how);
     test::context_driver d(w);
     encoder out;
-    out.put(verb::lost);
-    out.put_error(note_error(errc::context_lost, "bad\ncoaccel-worker 1: all is well\r\x1b[2J \xff k\xc3\xb6ln"));
+    out.put(message_type::lost);
+    out.put_error(
+        make_error_with_message(errc::context_lost, "bad\ncoaccel-worker 1: all is well\r\x1b[2J \xff k\xc3\xb6ln"));
     w.worker.say(out.record());
     d.run_until([&] { return d.losses > 0; });
     CHECK(d.reason == errc::context_lost);
@@ -54,11 +55,11 @@ TEST_CASE("the reason of a loss is one line of the log, whatever the worker wrot
     CHECK(found->ends_with("lost its context: bad\\x0acoaccel-worker 1: all is well\\x0d\\x1b[2J \\xff k\xc3\xb6ln"));
 }
 
-// In a time of the test's own.
+// Uses simulated time.
 struct slow_worker : test::remote_fixture {
     slow_worker() : remote_fixture({.completion = completion::adaptive, .spin = 20us}) {}
 
-    /// When it looked for the reply, if it did, from the request to the reply.
+    /// The times at which the context polled for the reply, relative to the request.
     std::vector<clock_type::duration> looks(clock_type::duration taken)
     {
         std::vector<clock_type::duration> looked;
@@ -75,7 +76,7 @@ struct slow_worker : test::remote_fixture {
         }
         now = began + taken;
         encoder out;
-        out.put(verb::ended);
+        out.put(message_type::ended);
         out.put(id);
         out.put_error({});
         world.worker.say(out.record());
@@ -86,14 +87,14 @@ struct slow_worker : test::remote_fixture {
     }
 
     static constexpr auto spin_is_over = 100us;
-    // In the past of any clock, so that nobody looks for a while in the time of the machine.
+    // Earlier than any real clock value, so that no polling depends on real time.
     clock_type::time_point now{1s};
 };
 
-TEST_CASE_FIXTURE(slow_worker, "who waits for a reply sleeps until it is due, and looks then")
+TEST_CASE_FIXTURE(slow_worker, "a context sleeps until a reply is due, and polls then")
 {
     constexpr auto length = 10ms;
-    // Nothing is known at first, and the time of waking up is not the time of the end.
+    // At first there is no estimate: the time of a wake-up is not the completion time.
     CHECK(looks(length).empty());
     bool there = false;
     for (int i = 0; i < 20 && !there; ++i) {
@@ -105,13 +106,13 @@ TEST_CASE_FIXTURE(slow_worker, "who waits for a reply sleeps until it is due, an
     REQUIRE_FALSE(looked.empty());
     CHECK(looked.front() > length - 2ms);
     CHECK(looked.back() > length - 50us);
-    // It does not look for ever.
+    // Polling is limited.
     const auto late = looks(10 * length);
     REQUIRE_FALSE(late.empty());
     CHECK(late.back() < 2 * length);
 }
 
-TEST_CASE("who waits for room in the ring looks for it now and then")
+TEST_CASE("a context that waits for room in the ring checks for it at least every millisecond")
 {
     test::remote_fixture f({.completion = completion::adaptive, .spin = 20us});
     constexpr std::uint32_t count = 20000;
@@ -134,7 +135,7 @@ TEST_CASE("who waits for room in the ring looks for it now and then")
     CHECK(f.driver.context->turn(now).when == detail::next_turn::kind::idle);
 }
 
-TEST_CASE("who shall not spin does not, whatever is due")
+TEST_CASE("a context without a spin time never polls")
 {
     test::remote_fixture f({.completion = completion::adaptive});
     auto now = clock_type::time_point(1s);

@@ -1,14 +1,14 @@
-#include "worker/remote_request.hpp"
+#include "worker/child/remote_request.hpp"
 
 #include "host/factory.hpp"
 #include "jit/registry.hpp"
 #include "support/context_driver.hpp"
 #include "support/op_frames.hpp"
 
-#include <coaccel/ops/jit_launch.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/jit/occupancy.hpp>
 #include <coaccel/ops/memory.hpp>
-#include <coaccel/ops/plugin_call.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ using test::transfer;
 
 class host_world final : public test::context_world {
 public:
-    host_world() { host.mode = host_mode::in_turn; }
+    host_world() { host.mode = host_mode::inline_; }
 
     detail::context_factory factory() override
     {
@@ -75,13 +75,13 @@ struct fixture {
 
     host_world world;
     test::context_driver driver{world};
-    image_shelf images;
+    received_kernels images;
     area<float> memory;
     submit_frame frame;
     remote_request request;
 };
 
-// A kernel that takes a number and two buffers, as the parent would have it.
+// A kernel that takes a number and two buffers, as the parent sends it.
 using launch_of = jit::launch_op<in<float>, out<float>, float>;
 
 struct launch_fixture : fixture {
@@ -122,7 +122,7 @@ struct launch_fixture : fixture {
 
 TEST_SUITE_BEGIN("remote_request");
 
-TEST_CASE("a request makes a buffer, uses it and tells what it made")
+TEST_CASE("a request allocates a buffer, uses it and reports it")
 {
     fixture f;
     f.memory.elements[3] = 7;
@@ -144,7 +144,7 @@ TEST_CASE("a request makes a buffer, uses it and tells what it made")
     CHECK(f.request.bytes == 64);
 }
 
-TEST_CASE("a request that fails tells only what it allocated")
+TEST_CASE("a failed request reports only its allocations")
 {
     fixture f;
     const memory::fill<float> fill{ref<float>::from_raw(made_by(0, 9)), 1};
@@ -169,7 +169,7 @@ TEST_CASE("replies are the bytes of the op's reply")
     CHECK(f.replies(true).empty());
 }
 
-TEST_CASE("a request is used again without a trace of the last one")
+TEST_CASE("a reused request keeps nothing of its previous use")
 {
     fixture f;
     REQUIRE_FALSE(f.run({test::allocation(8), test::allocation(4), test::allocation(2)}));
@@ -180,7 +180,7 @@ TEST_CASE("a request is used again without a trace of the last one")
     CHECK(f.load({plain(memory::fill<float>{ref<float>::from_raw(made_by(0, 8)), 1})}) == errc::worker_corrupted);
 }
 
-TEST_CASE("what was made here is an earlier allocation of the same request, or nonsense")
+TEST_CASE("a ref to a buffer of the same request must refer to an earlier allocation")
 {
     fixture f;
     const auto fill_of = [](std::uint32_t slot) {
@@ -197,7 +197,7 @@ TEST_CASE("what was made here is an earlier allocation of the same request, or n
     CHECK(f.load({test::allocation(8), transfer(op_kind::read, made_by(1, 8), 0, 8)}) == errc::worker_corrupted);
 }
 
-TEST_CASE("ops that nobody knows are unsupported, those of another size or reply make no sense")
+TEST_CASE("unknown ops are unsupported, and ops with a wrong size or reply size are refused")
 {
     fixture f;
     const memory::fill<float> fill{};
@@ -216,7 +216,7 @@ TEST_CASE("ops that nobody knows are unsupported, those of another size or reply
     CHECK(f.load({op}) == errc::unsupported_op);
 }
 
-TEST_CASE("ops that carry addresses are refused, whatever they are")
+TEST_CASE("ops that contain addresses are refused")
 {
     fixture f;
     float memory[4] = {};
@@ -228,7 +228,7 @@ TEST_CASE("ops that carry addresses are refused, whatever they are")
           errc::worker_corrupted);
 }
 
-TEST_CASE("refs of no element type are nonsense, other wrong refs are the context's to refuse")
+TEST_CASE("refs of an invalid element type are refused on load, and other invalid refs by the context")
 {
     fixture f;
     REQUIRE_FALSE(f.run({test::allocation(8)}));
@@ -251,7 +251,7 @@ TEST_CASE("refs of no element type are nonsense, other wrong refs are the contex
     CHECK(outcome([](any_ref& r) { r.size = ~std::uint64_t(0); }) == errc::out_of_bounds);
 }
 
-TEST_CASE("transfers stay within the staging area and on their alignment")
+TEST_CASE("transfers must lie within the staging area and be aligned")
 {
     fixture f;
     const std::uint64_t bytes = sizeof(f.memory.elements);
@@ -280,7 +280,7 @@ TEST_CASE("transfers stay within the staging area and on their alignment")
     }
 }
 
-TEST_CASE("an allocation that cannot be is refused by the context")
+TEST_CASE("an impossible allocation is refused by the context")
 {
     fixture f;
     CHECK(f.run({test::allocation(0)}) == errc::invalid_argument);
@@ -289,7 +289,7 @@ TEST_CASE("an allocation that cannot be is refused by the context")
     CHECK(f.driver.context->live_buffers() == 0);
 }
 
-TEST_CASE("a launch is known by the image that the worker has, and keeps it")
+TEST_CASE("a launch refers to the worker's image and keeps it alive")
 {
     launch_fixture f;
     REQUIRE_FALSE(f.load({f.launch()}));
@@ -303,13 +303,13 @@ TEST_CASE("a launch is known by the image that the worker has, and keeps it")
     const auto users = image.use_count();
     REQUIRE_FALSE(f.load({test::allocation(1)}));
     CHECK(image.use_count() == users - 1);
-    // There is nothing to run it with here.
+    // This backend cannot run it.
     const auto shape = f.head().shape;
     CHECK(shape.grid.x == 2);
     CHECK(f.run({f.launch()}).failed());
 }
 
-TEST_CASE("a launch of an image that never came is refused")
+TEST_CASE("a launch of an image that was never sent is refused")
 {
     launch_fixture f;
     f.head().kernel = 1;
@@ -322,7 +322,7 @@ TEST_CASE("a launch of an image that never came is refused")
     half.part = part;
     REQUIRE(f.images.add(half));
     CHECK(f.load({f.launch()}) == errc::invalid_argument);
-    // The same part again does not go with the first.
+    // The same part again does not match the parts before it.
     CHECK_FALSE(f.images.add(half));
     half.offset = 50;
     CHECK(f.images.add(half));
@@ -330,7 +330,7 @@ TEST_CASE("a launch of an image that never came is refused")
     CHECK_FALSE(f.images.add(half));
 }
 
-TEST_CASE("a function of the parent's is never called")
+TEST_CASE("a host function of the parent is never called")
 {
     launch_fixture f;
     f.head().host = 1;
@@ -338,7 +338,7 @@ TEST_CASE("a function of the parent's is never called")
     CHECK(f.request.ops[0].as<jit::launch_head>().host == 0);
 }
 
-TEST_CASE("launches that are malformed are refused")
+TEST_CASE("malformed launches are refused")
 {
     struct wrong {
         const char* what;
@@ -377,7 +377,7 @@ TEST_CASE("launches that are malformed are refused")
          }},
         {"a ref in the head",
          [](launch_fixture& f, op_frame& o) {
-             // The argument follows, so that only the place is wrong.
+             // The argument is moved too, so that only the position is wrong.
              o.operands[0].offset = f.argument(0).offset = 0;
              f.head().shape.block.y = static_cast<std::uint32_t>(dtype::f32);
          }},
@@ -397,7 +397,7 @@ TEST_CASE("launches that are malformed are refused")
     }
 }
 
-TEST_CASE("a call of a plug-in's function is checked as a launch is, and its name by the context")
+TEST_CASE("a plug-in call is validated like a launch, and its name is checked by the context")
 {
     fixture f;
     const auto op = plugin::call("no such function", false);

@@ -1,4 +1,4 @@
-#include "worker/reply_watch.hpp"
+#include "worker/parent/reply_watch.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ struct fixture {
 
     bool look(bool waiting = true, bool answered = false) { return watch.look(waiting, answered, now); }
 
-    /// Looks as often as is asked for; how long it was until it took too long.
+    /// Checks as often as next_look() demands, and returns the time until the limit was exceeded.
     std::chrono::nanoseconds until_too_long()
     {
         const auto began = now;
@@ -29,7 +29,7 @@ struct fixture {
 
 TEST_SUITE_BEGIN("reply_watch");
 
-TEST_CASE_FIXTURE(fixture, "silence counts from the first look at which something is in flight")
+TEST_CASE_FIXTURE(fixture, "silence is measured from the first check with a request in flight")
 {
     CHECK(watch.next_look() == reply_watch::time_point::max());
     CHECK_FALSE(look(false));
@@ -37,7 +37,7 @@ TEST_CASE_FIXTURE(fixture, "silence counts from the first look at which somethin
     CHECK(until_too_long() == 800ms);
 }
 
-TEST_CASE_FIXTURE(fixture, "each reply begins it anew, and so does a time without anything in flight")
+TEST_CASE_FIXTURE(fixture, "each reply restarts the measurement, and so does a check with no request in flight")
 {
     CHECK_FALSE(look());
     for (int i = 0; i < 20; ++i) {
@@ -51,7 +51,7 @@ TEST_CASE_FIXTURE(fixture, "each reply begins it anew, and so does a time withou
     CHECK(until_too_long() == 800ms);
 }
 
-TEST_CASE_FIXTURE(fixture, "looks may come often")
+TEST_CASE_FIXTURE(fixture, "frequent checks do not change the limit")
 {
     const auto began = now;
     while (!look())
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(fixture, "looks may come often")
     CHECK(now - began == 800ms);
 }
 
-TEST_CASE_FIXTURE(fixture, "a look that comes late counts as one that does not")
+TEST_CASE_FIXTURE(fixture, "a late check counts as one check interval")
 {
     CHECK_FALSE(look());
     now += 1h;
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(fixture, "a look that comes late counts as one that does not")
     CHECK(until_too_long() == 700ms);
 }
 
-TEST_CASE_FIXTURE(fixture, "time that goes backwards does not count")
+TEST_CASE_FIXTURE(fixture, "a clock that goes backwards adds no time")
 {
     CHECK_FALSE(look());
     now -= 1h;
@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(fixture, "time that goes backwards does not count")
     CHECK(until_too_long() == 800ms);
 }
 
-TEST_CASE("without a limit it never takes too long, and nobody needs to look")
+TEST_CASE("without a limit no check is needed")
 {
     reply_watch watch(0ns);
     reply_watch::time_point now{};
@@ -84,7 +84,7 @@ TEST_CASE("without a limit it never takes too long, and nobody needs to look")
     CHECK(watch.next_look() == reply_watch::time_point::max());
 }
 
-TEST_CASE("the limit follows from the options, whatever they are")
+TEST_CASE("the limit follows from the options and does not overflow")
 {
     CHECK(reply_watch::limit_for(0ns, 30s) == 0ns);
     CHECK(reply_watch::limit_for(-1s, 30s) == 0ns);

@@ -1,6 +1,6 @@
-#include "worker/ring.hpp"
+#include "worker/transport/ring.hpp"
 
-#include "worker/doorbell.hpp"
+#include "worker/transport/doorbell.hpp"
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ struct two_sides {
     std::vector<std::byte> got;
 };
 
-/// Lengths that are mostly small, and sometimes as long as they may be; the same for both sides.
+/// Lengths that are mostly small and sometimes maximal; the same sequence for both sides.
 class lengths {
 public:
     explicit lengths(std::size_t most) : most_(most) {}
@@ -64,7 +64,7 @@ private:
 
 TEST_SUITE_BEGIN("ring");
 
-TEST_CASE("records come out whole and in order, also across the end of the ring")
+TEST_CASE("records are read whole and in order, also across the end of the ring")
 {
     two_sides s;
     CHECK_FALSE(s.reader.read(s.got).value());
@@ -80,7 +80,7 @@ TEST_CASE("records come out whole and in order, also across the end of the ring"
     }
 }
 
-TEST_CASE("a full ring takes nothing until a record is read")
+TEST_CASE("a full ring refuses records until one is read")
 {
     two_sides s;
     CHECK(s.writer.max_record() == capacity / 4);
@@ -103,7 +103,7 @@ TEST_CASE("a full ring takes nothing until a record is read")
     CHECK_FALSE(s.reader.read(s.got).value());
 }
 
-TEST_CASE("a sleeping reader is rung for once")
+TEST_CASE("the writer rings the doorbell of a sleeping reader once")
 {
     two_sides s;
     s.write(8);
@@ -125,9 +125,9 @@ TEST_CASE("a sleeping reader is rung for once")
     CHECK_FALSE(s.writer.wants_bell());
 }
 
-TEST_CASE("a reader refuses an impossible position, for good")
+TEST_CASE("a reader refuses an impossible position permanently")
 {
-    // One record of 24 bytes has been read, so 24 is where this reader stands. What comes next would do as a record.
+    // One record of 24 bytes has been read, so the reader's position is 24. The bytes after it form a valid record.
     for (const std::uint64_t position : {std::uint64_t(0), std::uint64_t(16), std::uint64_t(25), std::uint64_t(36),
                                          24 + capacity + 8, ~std::uint64_t(0), std::uint64_t(1) << 63}) {
         CAPTURE(position);
@@ -146,7 +146,7 @@ TEST_CASE("a reader refuses an impossible position, for good")
 
 TEST_CASE("a reader refuses an impossible length")
 {
-    // A record of 100 bytes takes 104 bytes with its length, so one of 101 reaches beyond what was written.
+    // A record of 100 bytes takes 104 bytes with its length, so one of 101 exceeds the written bytes.
     for (const std::uint32_t length : {0u, 101u, 1024u, 1025u, 4096u, ~0u, ~0u - 3}) {
         CAPTURE(length);
         two_sides s;
@@ -161,7 +161,7 @@ TEST_CASE("a reader refuses an impossible length")
     CHECK(s.got.size() == 97);
 }
 
-TEST_CASE("a reader refuses a record longer than the longest, though it is all there")
+TEST_CASE("a reader refuses a record above the maximum length that is fully written")
 {
     two_sides s;
     s.set_length(0, capacity / 4 + 4);
@@ -169,7 +169,7 @@ TEST_CASE("a reader refuses a record longer than the longest, though it is all t
     CHECK(s.reader.read(s.got).error() == errc::worker_corrupted);
 }
 
-TEST_CASE("a writer refuses an impossible position, for good")
+TEST_CASE("a writer refuses an impossible position permanently")
 {
     const auto large = record_of(capacity / 4, 0);
     for (const std::uint64_t position :
@@ -185,7 +185,7 @@ TEST_CASE("a writer refuses an impossible position, for good")
     }
 }
 
-TEST_CASE("a writer refuses a reader that goes back")
+TEST_CASE("a writer refuses a reader position that goes backwards")
 {
     two_sides s;
     const auto large = record_of(capacity / 4, 0);
@@ -236,7 +236,7 @@ TEST_CASE("a million records pass between two threads")
 
 TEST_CASE("no wake-up is missed when both sides sleep at every turn")
 {
-    // Ping-pong: each side writes one record and sleeps until the answer is there.
+    // Ping-pong: each side writes one record and sleeps until the reply arrives.
     constexpr int rounds = 20'000;
     two_sides there;
     two_sides back;

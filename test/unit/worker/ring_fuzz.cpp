@@ -1,6 +1,6 @@
 #include "mutator.hpp"
-#include "worker/ring.hpp"
-#include "worker/shared_area.hpp"
+#include "posix/shared_memory.hpp"
+#include "worker/transport/ring.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,6 +17,7 @@
 
 namespace {
 
+using namespace coaccel::detail;
 using namespace coaccel::worker;
 using coaccel::errc;
 using test::fuzz_time;
@@ -112,7 +113,7 @@ private:
     }
 
     std::mt19937_64 random_;
-    // An allocation of exactly the ring's size: the address sanitizer sees the first byte beyond it.
+    // An allocation of exactly the ring's size: the address sanitizer detects access beyond it.
     std::unique_ptr<std::byte[]> data_ = std::make_unique<std::byte[]>(capacity);
     ring_control control_;
     ring_writer writer_{control_, {data_.get(), capacity}};
@@ -122,7 +123,7 @@ private:
     bool writer_failed_ = false;
 };
 
-/// Writes over the area until it is ended.
+/// Overwrites the area until the process is killed.
 [[noreturn]] void scribble(std::span<std::byte> area, ring_control& control)
 {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -140,7 +141,7 @@ private:
 
 TEST_SUITE_BEGIN("ring_fuzz");
 
-TEST_CASE("random bytes between operations are typed errors and nothing worse")
+TEST_CASE("random bytes between operations cause only typed errors")
 {
     const auto end = clock_type::now() + fuzz_time(1);
     tally seen;
@@ -159,9 +160,9 @@ TEST_CASE("random bytes between operations are typed errors and nothing worse")
     CHECK(seen.corrupted_writes > 0);
 }
 
-TEST_CASE("a process that writes over the ring while it is read does no harm")
+TEST_CASE("a process that overwrites the ring during reads does no harm")
 {
-    auto area = shared_area::create(2 * capacity, "fuzz").value();
+    auto area = shared_memory::create(2 * capacity, "fuzz").value();
     auto* const control = new (area.bytes().data() + capacity) ring_control;
     const auto data = area.bytes().first(capacity);
     const auto child = ::fork();

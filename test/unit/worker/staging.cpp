@@ -1,4 +1,4 @@
-#include "worker/staging.hpp"
+#include "worker/transport/staging.hpp"
 
 #include "support/told.hpp"
 
@@ -36,7 +36,7 @@ std::uint64_t take_all(staging& s, std::uint64_t bytes)
 
 TEST_SUITE_BEGIN("staging");
 
-TEST_CASE("the area has whole pages and a descriptor for the worker")
+TEST_CASE("the staging area has whole pages and a descriptor for the worker")
 {
     for (const auto bytes : {mib, mib + 1, 2 * mib - 1}) {
         const auto s = make(bytes);
@@ -49,7 +49,7 @@ TEST_CASE("the area has whole pages and a descriptor for the worker")
     }
 }
 
-TEST_CASE("sizes that no machine has are refused")
+TEST_CASE("impossible sizes are refused")
 {
     CHECK(staging::create(0).error() == errc::invalid_option);
     CHECK(staging::create(std::uint64_t(1) << 60).error() == errc::out_of_memory);
@@ -79,7 +79,7 @@ TEST_CASE("pinned buffers leave room for copies")
     }
 }
 
-TEST_CASE("a pinned buffer that can never be had is told apart from one that has to wait")
+TEST_CASE("an impossible pinned buffer is an error, and one that must wait is not")
 {
     const auto s = make(4 * mib);
     const auto most = 4 * mib - 512 * kib;
@@ -99,7 +99,7 @@ TEST_CASE("a pinned buffer that can never be had is told apart from one that has
     CHECK(s->pinned() == 0);
 }
 
-TEST_CASE("copies may fill all of the area and get it back")
+TEST_CASE("copies may fill the whole area and release it")
 {
     const auto s = make(mib);
     const auto whole = s->take(mib);
@@ -114,7 +114,7 @@ TEST_CASE("copies may fill all of the area and get it back")
     CHECK_FALSE(s->take(mib + 1));
 }
 
-TEST_CASE("memory is found in the area only when all of it is there")
+TEST_CASE("an address range is found in the area only if the area contains all of it")
 {
     const auto s = make(mib);
     std::byte* const base = s->at(0);
@@ -141,7 +141,7 @@ TEST_CASE("memory is found in the area only when all of it is there")
     s->release(pinned);
 }
 
-TEST_CASE("the listener is told once, when memory comes back that somebody had to do without")
+TEST_CASE("the listener is called once when memory is released after a failed allocation")
 {
     const auto s = make(mib);
     test::told l;
@@ -170,7 +170,7 @@ TEST_CASE("the listener is told once, when memory comes back that somebody had t
     CHECK(l.count() == 2);
 }
 
-TEST_CASE("who goes after its successor has come does not take back what that one asked for")
+TEST_CASE("the removal of an old listener keeps its successor")
 {
     const auto s = make(mib);
     test::told before;
@@ -190,7 +190,7 @@ TEST_CASE("who goes after its successor has come does not take back what that on
     CHECK(after.count() == 1);
 }
 
-TEST_CASE("threads that take and give back never get the same memory")
+TEST_CASE("threads that allocate and release concurrently never get the same memory")
 {
     const auto s = make(mib);
     test::told l;

@@ -1,8 +1,8 @@
-#include "worker/bell_watch.hpp"
-#include "worker/child_process.hpp"
-#include "worker/doorbell.hpp"
-#include "worker/overseer.hpp"
-#include "worker/shared_area.hpp"
+#include "posix/child_process.hpp"
+#include "posix/shared_memory.hpp"
+#include "worker/process/process_monitor.hpp"
+#include "worker/transport/doorbell.hpp"
+#include "worker/transport/doorbell_waiter.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -15,9 +15,10 @@
 namespace {
 
 using namespace coaccel;
+using namespace coaccel::detail;
 using namespace coaccel::worker;
 
-/// This process has no standard streams for as long as it lives.
+/// Closes the standard streams of this process during its lifetime.
 class closed_streams {
 public:
     closed_streams()
@@ -53,23 +54,23 @@ struct no_events final : detail::context_events {
 
 TEST_SUITE_BEGIN("standard streams");
 
-TEST_CASE("in a process without standard streams no descriptor gets one of their numbers")
+TEST_CASE("in a process without standard streams no new descriptor gets one of their numbers")
 {
     boost::asio::io_context io;
-    // Asio makes its own descriptors for the first one that it is given.
+    // Asio creates its own descriptors with the first object.
     const boost::asio::posix::stream_descriptor first(io);
     no_events events;
     bool all_made = false;
     std::vector<int> taken;
     {
         const closed_streams closed;
-        const auto area = shared_area::create(4096, "test");
+        const auto area = shared_memory::create(4096, "test");
         const auto bell = doorbell::create();
-        const auto monitor = overseer::shared();
+        const auto monitor = process_monitor::shared();
         const auto child = child_process::start(
             {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
         if (area && bell && monitor && child) {
-            const auto watch = bell_watch::create(io.get_executor(), bell.value().wait_fd(), events);
+            const auto watch = doorbell_waiter::create(io.get_executor(), bell.value().wait_fd(), events);
             all_made = watch != nullptr;
             for (int d = 0; d < 3; ++d)
                 if (::fcntl(d, F_GETFD) >= 0)

@@ -13,10 +13,11 @@
 
 namespace test {
 
-/// Finds the epoll descriptor that is made after it, and closes it as a program does that closes all it does not know.
+/// Finds the epoll descriptor that is created after this object, and closes it like a program that closes all unknown
+/// descriptors.
 class stolen_epoll {
 public:
-    /// Something else gets the number, so that nothing is closed twice.
+    /// Another file gets the number, so that no descriptor is closed twice.
     void steal() const
     {
         std::set<int> made;

@@ -1,6 +1,6 @@
-#include "worker/wire.hpp"
+#include "worker/protocol/wire.hpp"
 
-#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -56,8 +56,9 @@ op_frame allocation()
     return f;
 }
 
-/// All but the verb, which the caller of get_submit has read.
-bytes submit_record(const std::vector<op_frame>& ops, const exec_options& how = {}, play p = play::none)
+/// The record without the message type, which the caller of get_submit has read.
+bytes submit_record(const std::vector<op_frame>& ops, const exec_options& how = {},
+                    injected_fault p = injected_fault::none)
 {
     encoder out;
     put_submit_head(out, 0x1122334455667788, how, p, static_cast<std::uint8_t>(ops.size()));
@@ -66,7 +67,7 @@ bytes submit_record(const std::vector<op_frame>& ops, const exec_options& how = 
     return {out.record().begin() + 1, out.record().end()};
 }
 
-bytes without_verb(const encoder& out)
+bytes without_message_type(const encoder& out)
 {
     return {out.record().begin() + 1, out.record().end()};
 }
@@ -86,7 +87,7 @@ bool image_taken(std::uint64_t total, std::uint64_t offset, std::span<const std:
     f.part = part;
     encoder out;
     put_image(out, f);
-    const auto record = without_verb(out);
+    const auto record = without_message_type(out);
     decoder in(record);
     image_frame got;
     return get_image(in, got);
@@ -104,32 +105,32 @@ void check_truncations(const bytes& record, Taken taken)
 
 const bytes data(128, std::byte{0x5a});
 
-// Of a submission: behind its number.
+// Offsets in a submission, after its id.
 constexpr std::size_t lane_at = 8;
 constexpr std::size_t priority_at = lane_at + 4;
-constexpr std::size_t play_at = priority_at + 1;
-constexpr std::size_t count_at = play_at + 1;
+constexpr std::size_t injected_fault_at = priority_at + 1;
+constexpr std::size_t count_at = injected_fault_at + 1;
 constexpr std::size_t kind_at = count_at + 1;
 
 } // namespace
 
 TEST_SUITE_BEGIN("wire");
 
-TEST_CASE("a submission of every kind of op comes back")
+TEST_CASE("a submission with every kind of op survives a round trip")
 {
     exec_options how;
     how.lane = 3;
     how.priority = priority::high;
     const auto record =
         submit_record({allocation(), plain(data), launch(data, 2), transfer(op_kind::write), transfer(op_kind::read)},
-                      how, play::hang);
+                      how, injected_fault::hang);
     decoder in(record);
     submit_frame f;
     REQUIRE(get_submit(in, f));
     CHECK(f.id == 0x1122334455667788);
     CHECK(f.how.lane == 3);
     CHECK(f.how.priority == priority::high);
-    CHECK(f.play == play::hang);
+    CHECK(f.injected_fault == injected_fault::hang);
     REQUIRE(f.size == 5);
     CHECK(f.ops[0].what == op_kind::allocate);
     CHECK(f.ops[0].count == 1000);
@@ -152,7 +153,7 @@ TEST_CASE("a submission of every kind of op comes back")
     }
 }
 
-TEST_CASE("a frame is used again without a trace of what was in it")
+TEST_CASE("a reused frame keeps nothing of its previous content")
 {
     submit_frame f;
     const auto many = submit_record({launch(data, 3), launch(data, 2), allocation()});
@@ -165,7 +166,7 @@ TEST_CASE("a frame is used again without a trace of what was in it")
     CHECK(f.ops[0].operands.size() == 1);
 }
 
-TEST_CASE("every part of a submission is refused, and so is more than one")
+TEST_CASE("a truncated submission is refused, and so is one with an extra byte")
 {
     for (const auto& op : {allocation(), plain(data), launch(data, 3), transfer(op_kind::write)}) {
         auto record = submit_record({op, op});
@@ -175,7 +176,7 @@ TEST_CASE("every part of a submission is refused, and so is more than one")
     }
 }
 
-TEST_CASE("enumerators outside of their range are refused wherever they are")
+TEST_CASE("enumerators out of range are refused in every field")
 {
     const auto good = submit_record({transfer(op_kind::read)});
     struct place {
@@ -184,7 +185,7 @@ TEST_CASE("enumerators outside of their range are refused wherever they are")
         int last;
     };
     for (const auto& p :
-         {place{"priority", priority_at, 2}, place{"play", play_at, 2}, place{"kind of op", kind_at, 4}}) {
+         {place{"priority", priority_at, 2}, place{"play", injected_fault_at, 2}, place{"kind of op", kind_at, 4}}) {
         INFO(std::string(p.what));
         for (int n = p.last + 1; n <= 255; ++n) {
             auto record = good;
@@ -211,7 +212,7 @@ TEST_CASE("enumerators outside of their range are refused wherever they are")
     CHECK_FALSE(taken(submit_record({op})));
 }
 
-TEST_CASE("any lane is passed on, for the context to refuse")
+TEST_CASE("every lane number is decoded, and the context validates it")
 {
     for (const int lane : {-2147483647 - 1, -1, 0, 3, 4, 2147483647}) {
         exec_options how;
@@ -224,7 +225,7 @@ TEST_CASE("any lane is passed on, for the context to refuse")
     }
 }
 
-TEST_CASE("a submission has between one and 255 ops, and as many as it says")
+TEST_CASE("a submission has 1 to 255 ops, and as many as its count")
 {
     CHECK_FALSE(taken(submit_record({})));
     CHECK(taken(submit_record(std::vector(255, allocation()))));
@@ -235,7 +236,7 @@ TEST_CASE("a submission has between one and 255 ops, and as many as it says")
     }
 }
 
-TEST_CASE("ops have a size, and not too much of it")
+TEST_CASE("an op has 1 to 4096 bytes")
 {
     CHECK_FALSE(taken(submit_record({plain({})})));
     const bytes large(4096);
@@ -244,7 +245,7 @@ TEST_CASE("ops have a size, and not too much of it")
     CHECK_FALSE(taken(submit_record({plain(larger)})));
 }
 
-TEST_CASE("the refs of a launch lie within it")
+TEST_CASE("the refs of a launch must lie within it")
 {
     CHECK(taken(submit_record({launch(data, 0)})));
     auto op = launch(data, 1);
@@ -265,12 +266,12 @@ TEST_CASE("the refs of a launch lie within it")
     CHECK_FALSE(taken(submit_record({launch(large, max_operands + 1)})));
 }
 
-TEST_CASE("a part of an image comes back")
+TEST_CASE("a part of an image survives a round trip")
 {
     image_frame f{.id = 7, .name = "scale", .symbol = "_Z5scalev", .total = 500, .offset = 100, .part = data};
     encoder out;
     put_image(out, f);
-    const auto record = without_verb(out);
+    const auto record = without_message_type(out);
     decoder in(record);
     image_frame got;
     REQUIRE(get_image(in, got));
@@ -291,7 +292,7 @@ TEST_CASE("a part of an image comes back")
     CHECK_FALSE(get_image(too_much, got));
 }
 
-TEST_CASE("parts of an image stay within it, and images within reason")
+TEST_CASE("parts must lie within their image, and an image within the maximum size")
 {
     constexpr std::uint64_t most = std::uint64_t(256) << 20;
     constexpr std::uint64_t huge = ~std::uint64_t(0);
@@ -308,7 +309,7 @@ TEST_CASE("parts of an image stay within it, and images within reason")
     CHECK_FALSE(image_taken(huge, huge - 128, data));
 }
 
-TEST_CASE("what is told of the hardware comes back")
+TEST_CASE("the hardware description survives a round trip")
 {
     const hardware_info info{
         .name = "a GPU", .ordinal = 3, .compute_capability = 90, .multiprocessors = 132, .driver_version = 13000};
@@ -331,16 +332,16 @@ TEST_CASE("what is told of the hardware comes back")
     });
 }
 
-TEST_CASE("an error with the longest message is a record that the ring takes")
+TEST_CASE("an error with the longest message fits into the ring")
 {
     encoder out;
-    out.put(verb::ended);
+    out.put(message_type::ended);
     out.put(std::uint64_t{1});
-    out.put_error(note_error(errc::backend_error, std::string(1 << 20, 'x')));
+    out.put_error(make_error_with_message(errc::backend_error, std::string(1 << 20, 'x')));
     CHECK(out.record().size() <= max_ring_record(ring_bytes));
 }
 
-TEST_CASE("the identity of a build is always the same, and not that of nobody")
+TEST_CASE("the identity of a build is constant and not zero")
 {
     CHECK(build_identity() == build_identity());
     CHECK(build_identity() != 0);

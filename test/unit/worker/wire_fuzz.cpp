@@ -2,10 +2,10 @@
 #include "host/factory.hpp"
 #include "mutator.hpp"
 #include "support/op_frames.hpp"
-#include "worker/server.hpp"
+#include "worker/child/server.hpp"
 
 #include <coaccel/ops/blas.hpp>
-#include <coaccel/ops/jit_launch.hpp>
+#include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <thread>
 
-// Mutated records for the worker. With a seed in the message of a failure, the same records come again.
+// Mutated records for the worker. A failure message contains the seed, which reproduces the records.
 namespace {
 
 using namespace coaccel;
@@ -32,8 +32,7 @@ using test::plain;
 using test::submission;
 using clock_type = std::chrono::steady_clock;
 
-/// Between pages that nobody may touch. For the life of the program, because a context that hangs may use it longer
-/// than its test.
+/// Between inaccessible pages. Never freed, because a context that hangs may use it longer than its test.
 std::span<std::byte> guarded_staging()
 {
     constexpr std::size_t page = 4096, size = 16 * page;
@@ -83,7 +82,7 @@ bytes launch_record(const any_ref& a, const any_ref& b)
     return submission({f});
 }
 
-/// Of every verb that goes to the worker.
+/// Requests of every message type that is sent to the worker.
 std::vector<bytes> valid_requests()
 {
     constexpr auto device = context_driver::device;
@@ -93,7 +92,7 @@ std::vector<bytes> valid_requests()
     const auto x = ref<float>::from_raw(first), y = ref<float>::from_raw(second);
     std::vector<bytes> all;
     encoder out;
-    out.put(verb::adopt);
+    out.put(message_type::adopt);
     out.put(context_driver::device);
     out.put(context_driver::generation);
     all.emplace_back(out.record().begin(), out.record().end());
@@ -112,7 +111,7 @@ std::vector<bytes> valid_requests()
     all.push_back(image_record());
     all.push_back(launch_record(first, second));
     out.clear();
-    out.put(verb::release);
+    out.put(message_type::release);
     out.put_ref(second);
     all.emplace_back(out.record().begin(), out.record().end());
     return all;
@@ -122,7 +121,7 @@ class host_world final : public test::context_world {
 public:
     host_world()
     {
-        host.mode = host_mode::in_turn;
+        host.mode = host_mode::inline_;
         host.memory_limit = std::uint64_t(1) << 20;
     }
 
@@ -138,7 +137,7 @@ public:
     host_options host;
 };
 
-/// A server on a thread of its own, with the test as its parent.
+/// A server on its own thread, with the test as its parent.
 class served {
 public:
     served()
@@ -168,7 +167,7 @@ public:
 
     bool over(std::chrono::milliseconds wait) { return ended_.wait_for(wait) == std::future_status::ready; }
 
-    /// False when the ring is full.
+    /// Returns false if the ring is full.
     bool ask(std::span<const std::byte> record)
     {
         if (requests_.write(record) != written::yes)
@@ -178,7 +177,7 @@ public:
         return true;
     }
 
-    /// Answers how many records there were that a parent understands; none that it does not.
+    /// Returns the number of valid replies; fails on an invalid one.
     int listen()
     {
         int n = 0;
@@ -188,16 +187,16 @@ public:
             if (!got.value())
                 return n;
             decoder in(record_);
-            verb what{};
+            message_type what{};
             error_code ec;
             std::uint64_t id = 0;
             std::string text;
             hardware_info hardware;
-            REQUIRE(in.get(what, verb::ready, verb::lost));
+            REQUIRE(in.get(what, message_type::ready, message_type::lost));
             switch (what) {
-            case verb::ready: REQUIRE((in.get_text(text) && get_hardware(in, hardware) && in.at_end())); break;
-            case verb::lost: REQUIRE((in.get_error(ec) && in.at_end() && ec)); break;
-            case verb::ended: REQUIRE((in.get(id) && in.get_error(ec))); break;
+            case message_type::ready: REQUIRE((in.get_text(text) && get_hardware(in, hardware) && in.at_end())); break;
+            case message_type::lost: REQUIRE((in.get_error(ec) && in.at_end() && ec)); break;
+            case message_type::ended: REQUIRE((in.get(id) && in.get_error(ec))); break;
             default: REQUIRE(false);
             }
             ++n;
@@ -239,7 +238,7 @@ const bytes nonsense(1, std::byte{0});
 
 TEST_SUITE_BEGIN("wire_fuzz");
 
-TEST_CASE("what is decoded from mutated records is what they say, and the rest is refused")
+TEST_CASE("a mutated record is decoded to exactly its content or refused")
 {
     const auto seeds = valid_requests();
     const auto end = clock_type::now() + fuzz_time(4);
@@ -259,7 +258,8 @@ TEST_CASE("what is decoded from mutated records is what they say, and the rest i
             decoder as_submit(body), as_image(body), as_hardware(body), as_error(body), as_ref(body);
             const bool is_submit = get_submit(as_submit, submit);
             if (is_submit) {
-                put_submit_head(out, submit.id, submit.how, submit.play, static_cast<std::uint8_t>(submit.size));
+                put_submit_head(out, submit.id, submit.how, submit.injected_fault,
+                                static_cast<std::uint8_t>(submit.size));
                 for (std::size_t n = 0; n < submit.size; ++n)
                     put_op(out, submit.ops[n]);
             } else if (get_image(as_image, image)) {
@@ -278,7 +278,7 @@ TEST_CASE("what is decoded from mutated records is what they say, and the rest i
     CHECK(refused > 0);
 }
 
-TEST_CASE("what loads from mutated records is run or refused by a context, and nothing worse")
+TEST_CASE("a request from a mutated record is run or refused by the context")
 {
     const auto seeds = valid_requests();
     const auto end = clock_type::now() + fuzz_time(4);
@@ -288,7 +288,7 @@ TEST_CASE("what loads from mutated records is run or refused by a context, and n
         generator random(seed);
         host_world world;
         context_driver driver(world);
-        image_shelf images;
+        received_kernels images;
         submit_frame frame;
         remote_request request;
         for (int i = 0; i < 300; ++i) {
@@ -296,12 +296,12 @@ TEST_CASE("what loads from mutated records is run or refused by a context, and n
                                                                : mutated(seeds[random() % seeds.size()], random, seeds);
             decoder in{std::span(r).subspan(1)};
             image_frame image;
-            if (static_cast<verb>(r[0]) == verb::image) {
+            if (static_cast<message_type>(r[0]) == message_type::image) {
                 if (get_image(in, image))
                     (void)images.add(image);
                 continue;
             }
-            if (static_cast<verb>(r[0]) != verb::submit || !get_submit(in, frame))
+            if (static_cast<message_type>(r[0]) != message_type::submit || !get_submit(in, frame))
                 continue;
             const auto ec = request.load(frame, *driver.context, images, guarded_staging());
             if (ec) {
@@ -323,7 +323,7 @@ TEST_CASE("what loads from mutated records is run or refused by a context, and n
     CHECK(refused > 0);
 }
 
-TEST_CASE("a server that is fed mutated records answers or ends, and does nothing else")
+TEST_CASE("a server that gets mutated records replies or ends")
 {
     const auto seeds = valid_requests();
     const auto end = clock_type::now() + fuzz_time(4);
@@ -360,7 +360,7 @@ TEST_CASE("a server that is fed mutated records answers or ends, and does nothin
     CHECK(ended_early > 0);
 }
 
-TEST_CASE("a server with an impossible ring ends")
+TEST_CASE("a server with an impossible ring position ends")
 {
     for (const std::uint64_t position : {std::uint64_t(1), std::uint64_t(8), std::uint64_t(ring_bytes) + 8,
                                          ~std::uint64_t(7), std::uint64_t(1) << 63}) {
@@ -372,7 +372,7 @@ TEST_CASE("a server with an impossible ring ends")
     }
 }
 
-TEST_CASE("a server whose answers nobody takes keeps them until somebody does")
+TEST_CASE("a server keeps its replies until they are read")
 {
     served s;
     const auto fill = submission({plain(memory::trim{})});
@@ -382,7 +382,7 @@ TEST_CASE("a server whose answers nobody takes keeps them until somebody does")
         REQUIRE(clock_type::now() < until);
         asked += s.ask(fill);
     }
-    int answers = -1; // It says that it is ready, too.
+    int answers = -1; // It also reports that it is ready.
     while (answers < asked) {
         REQUIRE(clock_type::now() < until);
         answers += s.listen();

@@ -1,4 +1,4 @@
-#include "worker/worker_environment.hpp"
+#include "worker/process/worker_environment.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@ using detail::environment;
 
 TEST_SUITE_BEGIN("worker_environment");
 
-TEST_CASE("a worker gets what it needs, and nothing else")
+TEST_CASE("a worker gets only the environment variables that it needs")
 {
     const environment needed = {"PATH=/bin:/usr/bin",      "HOME=/home/me",           "LD_LIBRARY_PATH=/opt/lib",
                                 "COACCEL_TEST_KEPT=a=b",   "CUDA_TEST_KEPT=",         "NVIDIA_TEST_KEPT=1",
@@ -21,7 +21,7 @@ TEST_CASE("a worker gets what it needs, and nothing else")
     CHECK(needed_variables({}).empty());
 }
 
-TEST_CASE("a worker of a process with elevated rights gets nothing of its user")
+TEST_CASE("a worker of a process with elevated rights gets no environment variables of the user")
 {
     const char* const variables[] = {"PATH=/evil", "LD_LIBRARY_PATH=/evil", "COACCEL_LIBCUDA=/evil.so",
                                      "CUDA_HOME=/evil", nullptr};

@@ -1,11 +1,11 @@
-#include "worker/worker_link.hpp"
+#include "worker/parent/worker_link.hpp"
 
 #include "fake_worker.hpp"
 #include "stolen_epoll.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/undying.hpp"
-#include "worker/find_program.hpp"
-#include "worker/staging.hpp"
+#include "worker/process/find_program.hpp"
+#include "worker/transport/staging.hpp"
 
 #include <coaccel/core/log.hpp>
 #include <coaccel/device/device_options.hpp>
@@ -27,6 +27,7 @@
 namespace {
 
 using namespace coaccel;
+using namespace coaccel::detail;
 using namespace coaccel::worker;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -50,7 +51,7 @@ bool logged(const std::string& text)
     return false;
 }
 
-/// A program that is given no arguments, as workers are not.
+/// A program that gets no arguments, like a worker.
 class script {
 public:
     explicit script(const std::string& text)
@@ -124,7 +125,7 @@ error_code greeting(const encoder& said)
 
 TEST_SUITE_BEGIN("worker_link");
 
-TEST_CASE("a program that is not there is missing")
+TEST_CASE("a program that is absent or not executable is reported as missing")
 {
     fixture f;
     for (const char* program : {"/nonexistent/coaccel-worker", "/tmp", "/etc/passwd"}) {
@@ -134,7 +135,7 @@ TEST_CASE("a program that is not there is missing")
     }
 }
 
-TEST_CASE("a program that ends by itself has ended, with its status")
+TEST_CASE("a program that exits is reported with its exit status")
 {
     fixture f;
     f.plan.program = "/bin/true";
@@ -146,7 +147,7 @@ TEST_CASE("a program that ends by itself has ended, with its status")
     CHECK(contains(ec, "status 3"));
 }
 
-TEST_CASE("a program that is not a worker is named as that, with what it did and printed")
+TEST_CASE("a program that is not a worker is reported as such, with its exit status and output")
 {
     fixture f;
     const auto tail = [](const error_code& ec) {
@@ -173,7 +174,7 @@ TEST_CASE("a program that is not a worker is named as that, with what it did and
     CHECK(tail(f.start()->wait_until_ready()) == s.path() + " is not a coaccel worker: it did not answer within 50 ms");
 }
 
-TEST_CASE("a program that is ended by a signal was killed")
+TEST_CASE("a program that ends by a signal is reported as killed")
 {
     fixture f;
     const auto ec = f.outcome_of("kill -9 $$");
@@ -182,13 +183,13 @@ TEST_CASE("a program that is ended by a signal was killed")
     CHECK(f.outcome_of("kill -SEGV $$") == errc::worker_killed);
 }
 
-TEST_CASE("a program of another build says so with its status")
+TEST_CASE("a program of another build is detected by its exit status")
 {
     fixture f;
     CHECK(f.outcome_of("exit 70") == errc::worker_mismatch);
 }
 
-TEST_CASE("a program that never becomes ready is late, and is ended")
+TEST_CASE("a program that never becomes ready is reported as late and killed")
 {
     fixture f;
     f.plan.start_timeout = 50ms;
@@ -203,14 +204,14 @@ TEST_CASE("a program that never becomes ready is late, and is ended")
     CHECK(link->reason() == errc::worker_late);
 }
 
-TEST_CASE("what a worker writes to its standard error is in the log")
+TEST_CASE("the standard error of a worker is written to the log")
 {
     fixture f;
     (void)f.outcome_of("echo 'no such luck' >&2; exit 1");
     CHECK(logged(": no such luck"));
 }
 
-TEST_CASE("a worker becomes ready and says what it is")
+TEST_CASE("a ready worker reports its backend and hardware")
 {
     fixture f;
     f.use_worker();
@@ -227,7 +228,7 @@ TEST_CASE("a worker becomes ready and says what it is")
     CHECK_FALSE(exists(pid));
 }
 
-TEST_CASE("a worker that is killed is told, with the listener and the bell")
+TEST_CASE("the death of a worker calls the listener and rings the doorbell")
 {
     fixture f;
     f.use_worker();
@@ -245,7 +246,7 @@ TEST_CASE("a worker that is killed is told, with the listener and the bell")
     CHECK(link->reason() == errc::worker_killed);
 }
 
-TEST_CASE("a worker that is ended has the reason it was ended for")
+TEST_CASE("a worker ended by its link keeps the reason")
 {
     fixture f;
     f.use_worker();
@@ -261,7 +262,7 @@ TEST_CASE("a worker that is ended has the reason it was ended for")
     }
 }
 
-TEST_CASE("a worker that is killed and does not end is told at once, and again when it ends")
+TEST_CASE("a killed worker that does not end is reported immediately, and again when it ends")
 {
     fixture f;
     f.use_worker();
@@ -289,7 +290,7 @@ TEST_CASE("a worker that is killed and does not end is told at once, and again w
     CHECK(link->reason() == errc::worker_hung);
 }
 
-TEST_CASE("a worker that cannot be killed holds nobody up for long, and is reaped when it ends")
+TEST_CASE("a worker that cannot be killed delays the link only briefly, and is reaped when it ends")
 {
     fixture f;
     f.use_worker();
@@ -309,12 +310,12 @@ TEST_CASE("a worker that cannot be killed holds nobody up for long, and is reape
     process.die();
     pollfd end{handle.get(), POLLIN, 0};
     REQUIRE(::poll(&end, 1, 60'000) == 1);
-    // The overseer hears of ends one after another.
+    // The process_monitor handles ends one after another.
     CHECK(f.outcome_of("exit 3") == errc::worker_exited);
     CHECK_FALSE(exists(pid));
 }
 
-TEST_CASE("a killed worker has as long to end as the plan has patience")
+TEST_CASE("the link waits for the end of a killed worker up to the patience of the plan")
 {
     fixture f;
     f.use_worker();
@@ -327,7 +328,7 @@ TEST_CASE("a killed worker has as long to end as the plan has patience")
     CHECK(link->wait_for_end());
 }
 
-TEST_CASE("times without end are no times in the past")
+TEST_CASE("infinite timeouts do not overflow")
 {
     fixture f;
     f.use_worker();
@@ -337,7 +338,7 @@ TEST_CASE("times without end are no times in the past")
     CHECK_FALSE(link->is_doomed());
 }
 
-TEST_CASE("a log function that throws costs the line and no more")
+TEST_CASE("a log function that throws loses only the line")
 {
     fixture f;
     f.use_worker();
@@ -356,7 +357,7 @@ TEST_CASE("a log function that throws costs the line and no more")
     CHECK(calls == 2);
 }
 
-TEST_CASE("a worker that stops giving signs of life is ended")
+TEST_CASE("a worker without heartbeats is killed")
 {
     test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = 100ms, .log = &log});
     f.block->beats = 1;
@@ -364,7 +365,7 @@ TEST_CASE("a worker that stops giving signs of life is ended")
     CHECK(f.link->reason() == errc::worker_hung);
 }
 
-TEST_CASE("a worker that is stopped is ended, however early")
+TEST_CASE("a worker that is stopped right after it became ready is killed")
 {
     fixture f;
     f.use_worker();
@@ -377,7 +378,7 @@ TEST_CASE("a worker that is stopped is ended, however early")
     CHECK(link->reason() == errc::worker_hung);
 }
 
-TEST_CASE("a worker that cannot make its context says why")
+TEST_CASE("a worker that cannot create its context reports the reason")
 {
     fixture f;
     f.use_worker();
@@ -388,7 +389,7 @@ TEST_CASE("a worker that cannot make its context says why")
     CHECK(link->reason() == errc::worker_exited);
 }
 
-TEST_CASE("a worker that gets the wrong memory ends and says so")
+TEST_CASE("a worker with shared memory of the wrong size exits with a log line")
 {
     fixture f;
     f.use_worker();
@@ -397,10 +398,10 @@ TEST_CASE("a worker that gets the wrong memory ends and says so")
     CHECK(logged("the shared memory does not have"));
 }
 
-TEST_CASE("a worker that talks nonsense at the start is corrupted")
+TEST_CASE("a malformed first message is a corrupted worker")
 {
     encoder ready;
-    ready.put(verb::ready);
+    ready.put(message_type::ready);
     ready.put_text("name");
     put_hardware(ready, {.name = "hardware"});
     CHECK_FALSE(greeting(ready));
@@ -422,22 +423,22 @@ TEST_CASE("a worker that talks nonsense at the start is corrupted")
     }
 }
 
-TEST_CASE("a worker that refuses says so with an error")
+TEST_CASE("a worker that refuses to start reports an error")
 {
     const auto refusal = [](const error_code& ec) {
         encoder out;
-        out.put(verb::refused);
+        out.put(message_type::refused);
         out.put_error(ec);
         return greeting(out);
     };
     CHECK(refusal(errc::no_device) == errc::no_device);
-    CHECK(refusal(note_error(errc::library_missing, "libx")).message() == "libx");
-    // In another process it says nothing of this one.
+    CHECK(refusal(make_error_with_message(errc::library_missing, "libx")).message() == "libx");
+    // In another process it says nothing about this one.
     CHECK(refusal(errc::context_lost) == errc::start_failed);
     CHECK(refusal({}) == errc::worker_corrupted);
 }
 
-TEST_CASE("an impossible ring at the start is corrupted")
+TEST_CASE("an impossible ring position at the start is a corrupted worker")
 {
     test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = {}, .log = &log});
     f.block->replies.written = 12345;
@@ -446,11 +447,11 @@ TEST_CASE("an impossible ring at the start is corrupted")
     CHECK(f.link->reason() == errc::worker_corrupted);
 }
 
-TEST_CASE("what a worker said before it ended still counts")
+TEST_CASE("a message sent before the end of the worker is still read")
 {
     test::fake_worker f({.program = {}, .setup = {}, .start_timeout = 60s, .heartbeat = {}, .log = &log});
     encoder out;
-    out.put(verb::ready);
+    out.put(message_type::ready);
     out.put_text("name");
     put_hardware(out, {.name = "hardware"});
     f.say(out.record());
@@ -460,7 +461,7 @@ TEST_CASE("what a worker said before it ended still counts")
     CHECK(f.link->reason() == errc::worker_hung);
 }
 
-TEST_CASE("a worker is lost when the program has closed the descriptors by which it is watched")
+TEST_CASE("a worker is lost when the program closes the descriptors that watch it")
 {
     fixture f;
     f.use_worker();
@@ -472,7 +473,7 @@ TEST_CASE("a worker is lost when the program has closed the descriptors by which
     const auto ec = link->reason();
     CHECK(ec == errc::context_lost);
     CHECK_MESSAGE(contains(ec, "has closed descriptors of coaccel"), ec.message());
-    // The next one is watched again.
+    // The next worker is watched again.
     CHECK_FALSE(f.start()->wait_until_ready());
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("the defaults are in range")
     CHECK(worker_options().check() == error_code());
 }
 
-TEST_CASE("what is out of range is refused, and its neighbour in range is not")
+TEST_CASE("values just out of range are refused, and their neighbours in range are accepted")
 {
     using o = worker_options;
     constexpr auto mebibyte = std::uint64_t(1) << 20;

@@ -1,7 +1,7 @@
 #include "fake_worker.hpp"
 
 #include <coaccel/ops/blas.hpp>
-#include <coaccel/ops/jit_occupancy.hpp>
+#include <coaccel/ops/jit/occupancy.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ std::span<const std::byte> bytes_of(const T& value)
     return std::as_bytes(std::span(&value, 1));
 }
 
-/// What becomes of the op when the worker answers so.
+/// The result of the op if the worker sends this reply.
 template <class Op, class Reply>
 error_code outcome_of(test::remote_fixture& f, const Op& op, const Reply& reply)
 {
@@ -38,7 +38,7 @@ error_code outcome_of(test::remote_fixture& f, const Op& op, const Reply& reply)
 
 TEST_SUITE_BEGIN("wrong_replies");
 
-TEST_CASE("an index of the vector is a reply to iamax")
+TEST_CASE("an index within the vector is a valid reply to iamax")
 {
     test::remote_fixture f;
     const auto x = f.made(1, 10);
@@ -46,20 +46,20 @@ TEST_CASE("an index of the vector is a reply to iamax")
         CHECK_FALSE(outcome_of(f, blas::iamax<float>{.x = x, .n = 10}, index));
 }
 
-TEST_CASE("an index beyond the vector is no reply to iamax: the worker is corrupted")
+TEST_CASE("an index beyond the vector is an invalid reply to iamax and a corrupted worker")
 {
     for (const std::uint64_t index : {std::uint64_t(5), std::uint64_t(10), ~std::uint64_t(0)}) {
         CAPTURE(index);
         test::remote_fixture f;
         const auto x = f.made(1, 10);
-        // Of every second element there are five.
+        // With a stride of two there are five elements.
         CHECK(outcome_of(f, blas::iamax<float>{.x = x, .n = 5, .incx = 2}, index) == errc::context_lost);
         f.expect_loss(errc::worker_corrupted);
         CHECK(f.driver.reason.message().find("blas.iamax<f32>") != std::string::npos);
     }
 }
 
-TEST_CASE("a sum of magnitudes or a norm below zero is no reply, and one that is not a number is")
+TEST_CASE("a negative sum of magnitudes or norm is an invalid reply, and NaN is a valid one")
 {
     const auto reply_of = [](const auto& op, double reply) {
         test::remote_fixture f;
@@ -78,7 +78,7 @@ TEST_CASE("a sum of magnitudes or a norm below zero is no reply, and one that is
     CHECK(reply_of(blas::nrm2<double>{}, -1.0) == errc::context_lost);
 }
 
-TEST_CASE("an allocation that is another buffer's is no reply")
+TEST_CASE("an allocation reply that names an existing buffer is invalid")
 {
     test::remote_fixture f;
     (void)f.made(1, 10);
@@ -89,7 +89,7 @@ TEST_CASE("an allocation that is another buffer's is no reply")
     CHECK(f.driver.outcome(r) == errc::context_lost);
 }
 
-TEST_CASE("the slot of a buffer that was released may be given again")
+TEST_CASE("the slot of a released buffer may be reused")
 {
     test::remote_fixture f;
     (void)f.made(1, 10);
@@ -101,19 +101,19 @@ TEST_CASE("the slot of a buffer that was released may be given again")
     CHECK_FALSE(f.driver.outcome(r));
 }
 
-TEST_CASE("a context is not lost by a mistake of a caller: a worker that says so is corrupted")
+TEST_CASE("a loss that the worker reports as a caller's mistake is a corrupted worker")
 {
     test::remote_fixture f;
     encoder out;
-    out.put(verb::lost);
-    // As the reason of a loss it would have the device fail for good.
+    out.put(message_type::lost);
+    // As the reason of a loss it would make the device fail permanently.
     out.put_error(errc::invalid_argument);
     f.world.worker.say(out.record());
     f.expect_loss(errc::worker_corrupted);
 }
 
-// The process of a fake worker gives no sign of life, which nobody asks for here; this is like one that does and is
-// stuck all the same.
+// The process of a fake worker has no heartbeat, and these tests do not require one; it represents a worker with a
+// heartbeat that is stuck.
 struct stuck_worker : test::remote_fixture {
     static constexpr auto limit = 100ms;
 
@@ -130,7 +130,7 @@ struct stuck_worker : test::remote_fixture {
         world.worker.block->beats = 1;
     }
 
-    /// As many turns as in that time, as the context asks for them.
+    /// Runs the turns that the context asks for within that time.
     void pass(clock_type::duration time)
     {
         for (const auto until = now + time; now < until;) {
@@ -142,11 +142,11 @@ struct stuck_worker : test::remote_fixture {
 
     void send(detail::request& r) { driver.context->submit(r, now); }
 
-    // In the past of any clock, so that nobody looks for a while in the time of the machine.
+    // Earlier than any real clock value, so that no polling depends on real time.
     clock_type::time_point now{1s};
 };
 
-TEST_CASE_FIXTURE(stuck_worker, "a worker that answers nothing is ended after hang_timeout and the time for a start")
+TEST_CASE_FIXTURE(stuck_worker, "a worker that does not reply is killed after hang_timeout plus start_timeout")
 {
     test::exec<memory::fill<float>> r(memory::fill<float>{floats(3, 10), 1.0f}, exec_options{});
     // Idle time does not count.
@@ -160,7 +160,7 @@ TEST_CASE_FIXTURE(stuck_worker, "a worker that answers nothing is ended after ha
     CHECK(driver.reason.message().find("no reply") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(stuck_worker, "a worker that answers has all of the time again")
+TEST_CASE_FIXTURE(stuck_worker, "each reply restarts the hang timeout")
 {
     for (int i = 0; i < 5; ++i) {
         test::exec<memory::fill<float>> r(memory::fill<float>{floats(3, 10), 1.0f}, exec_options{});
@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(stuck_worker, "a worker that answers has all of the time again
         pass(limit - 30ms);
         record = world.worker.take();
         encoder out;
-        out.put(verb::ended);
+        out.put(message_type::ended);
         out.put(decoded().id);
         out.put_error({});
         world.worker.say(out.record());
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(stuck_worker, "a worker that answers has all of the time again
     CHECK(driver.losses == 0);
 }
 
-TEST_CASE_FIXTURE(stuck_worker, "while the machine stood still the worker could not answer")
+TEST_CASE_FIXTURE(stuck_worker, "time in which the machine was suspended does not count")
 {
     test::exec<memory::fill<float>> r(memory::fill<float>{floats(3, 10), 1.0f}, exec_options{});
     send(r);
@@ -191,7 +191,7 @@ TEST_CASE_FIXTURE(stuck_worker, "while the machine stood still the worker could 
     expect_loss(errc::worker_hung);
 }
 
-TEST_CASE("without hang_timeout a worker may take any time")
+TEST_CASE("without hang_timeout a worker may take any amount of time")
 {
     stuck_worker f(0ns);
     test::exec<memory::fill<float>> r(memory::fill<float>{f.floats(3, 10), 1.0f}, exec_options{});

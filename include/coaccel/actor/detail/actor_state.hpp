@@ -1,8 +1,8 @@
 #ifndef COACCEL_ACTOR_DETAIL_ACTOR_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_ACTOR_STATE_HPP
 
-#include <coaccel/actor/child.hpp>
 #include <coaccel/actor/mailbox.hpp>
+#include <coaccel/actor/supervised.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -38,7 +38,7 @@ private:
     Callable callable_;
 };
 
-/// What the handle and the running coroutine of an actor share. Used on the strand only, the mailbox apart.
+/// State shared by the actor handle and its running coroutine. Used on the strand only, except the mailbox.
 template <class M>
 class actor_state : public std::enable_shared_from_this<actor_state<M>> {
 public:
@@ -61,7 +61,7 @@ public:
             self->mailbox_.state()->revive();
             while (self->verdicts_.try_receive()) {
             }
-            // Apart from the move below, for arguments are evaluated in any order.
+            // A separate statement: function arguments are evaluated in any order, and `l` is moved below.
             auto body = run(self, l);
             asio::co_spawn(self->strand_, std::move(body),
                            asio::bind_cancellation_slot(self->cancel_.slot(), ended{self, std::move(l)}));
@@ -71,7 +71,7 @@ public:
     void resume()
     {
         char go{};
-        // Room for one is enough: a failure waits for one verdict.
+        // One slot is enough: each failure waits for one resume().
         static_cast<void>(verdicts_.try_send(std::move(go)));
     }
 
@@ -94,7 +94,7 @@ public:
     }
 
 private:
-    // The behaviour of one incarnation. What it has kept of replies is answered with the reason of its end.
+    // The behaviour of one incarnation. Replies that it still holds are answered with the reason of its end.
     struct incarnation {
         std::unique_ptr<behaviour<M>> current;
         error_code end;
@@ -108,7 +108,7 @@ private:
         }
     };
 
-    // The behaviour is gone when this is called: a restart never meets its predecessor.
+    // The behaviour is already destroyed when this is called, so two incarnations never exist at once.
     struct ended {
         std::shared_ptr<actor_state> self;
         child_listener listener;
@@ -137,7 +137,7 @@ private:
                     break;
                 mine.end = {};
             }
-            // Behaviours that never suspend must not keep the executor to themselves.
+            // A behaviour that never suspends must not block the executor.
             if (turn % 64 == 0)
                 co_await asio::post(self->strand_, asio::use_awaitable);
         }
@@ -178,7 +178,7 @@ private:
         try {
             auto handled = current.handle(std::move(message));
             failure = co_await std::move(handled);
-            // An actor ends by its mailbox or its supervisor; a behaviour that fails with `closed` has failed.
+            // Only the mailbox or the supervisor ends an actor; a behaviour that returns errc::closed has failed.
             if (failure == errc::closed)
                 failure = failed_in_hand(failure);
         } catch (...) {
@@ -195,7 +195,7 @@ private:
     mailbox<M> mailbox_;
     mailbox<char> verdicts_;
     factory_type factory_;
-    // One message at most, received and not yet handled; outlives the incarnation that received it.
+    // At most one message, received but not yet handled. It outlives the incarnation that received it.
     std::vector<M> inbox_;
     asio::cancellation_signal cancel_;
     bool stopping_ = false;

@@ -11,7 +11,7 @@
 
 namespace coaccel::detail {
 
-/// A reply that was dropped, seen without its type.
+/// A reply whose reply_to was destroyed unanswered, without its type.
 class dropped_reply {
 public:
     virtual void answer(error_code ec) = 0;
@@ -20,8 +20,8 @@ protected:
     ~dropped_reply() = default;
 };
 
-/// While one lives, replies dropped on this thread are answered with its reason instead of errc::no_reply.
-/// Must not live across a suspension of a coroutine.
+/// While an object of this class exists, replies dropped on its thread are answered with its reason instead of
+/// errc::no_reply. Must not live across a suspension of a coroutine.
 class COACCEL_DECL drop_scope {
 public:
     explicit drop_scope(const error_code& reason) noexcept;
@@ -29,7 +29,7 @@ public:
     drop_scope& operator=(const drop_scope&) = delete;
     ~drop_scope();
 
-    /// Null: no scope on this thread.
+    /// Null when there is no scope on this thread.
     static const error_code* current() noexcept;
 
 private:
@@ -37,28 +37,30 @@ private:
     const drop_scope* outer_;
 };
 
-/// Holds back the replies that an actor's behaviour drops while it handles a message.
+/// Delays the answers to replies that an actor's behaviour drops while it handles a message.
 ///
-/// A message is destroyed before the error of its behaviour is known: its coroutine frame goes first. The two lie
-/// within one turn of the executor, so what is dropped in a turn is answered at the end of that turn at the latest.
+/// The message is destroyed with the behaviour's coroutine frame, before the error of the behaviour is known. Both
+/// happen in the same handler on the executor, so a held reply is answered right after that handler at the latest.
 ///
-/// Thread safety: every function from any thread; a reply may be dropped anywhere.
+/// Thread safety: every function from any thread; any thread may drop a reply.
 class COACCEL_DECL dropped_replies {
 public:
     dropped_replies() = default;
     dropped_replies(const dropped_replies&) = delete;
     dropped_replies& operator=(const dropped_replies&) = delete;
 
-    /// A message is about to be handled.
+    /// Called before a message is handled.
     void begin() noexcept;
 
-    /// False when no message is being handled, or memory is short: the reply is to be answered at once.
+    /// Returns false when no message is being handled or memory is short; the caller must then answer the reply at
+    /// once.
     bool hold(std::shared_ptr<dropped_reply> reply) noexcept;
 
-    /// Answers what is held, after the turn in which it was dropped.
+    /// Answers the held replies with errc::no_reply. Called after the handler in which they were dropped.
     void end_turn();
 
-    /// The message was handled. Answers what is held with `failure`, or with errc::no_reply when there was none.
+    /// Called after the message was handled. Answers the held replies with `failure`, or with errc::no_reply if there
+    /// is none.
     void end(error_code failure);
 
 private:
@@ -66,18 +68,20 @@ private:
 
     std::mutex mutex_;
     std::vector<std::shared_ptr<dropped_reply>> held_;
-    // Read without the mutex, so that a message whose reply is sent costs none.
+    // Read without the mutex, so that a message that is answered takes no lock.
     std::atomic<bool> handling_{false};
     std::atomic<bool> holding_{false};
 };
 
-/// What a behaviour or its factory threw, as an error: errc::actor_failed with its what().
+/// Turns an exception of a behaviour or its factory into errc::actor_failed with its what().
 COACCEL_DECL error_code thrown_failure(const std::exception_ptr& thrown) noexcept;
 
-/// What those are told whose message an actor held when it failed: errc::actor_failed with the message of `failure`.
+/// The error for requests that an actor was handling or holding when it failed: errc::actor_failed with the message of
+/// `failure`.
 COACCEL_DECL error_code failed_in_hand(const error_code& failure) noexcept;
 
-/// What those are told who wait for an actor that has ended: errc::actor_stopped, with the message of `reason` if any.
+/// The error for requests to an actor that has ended: errc::actor_stopped, with the message of `reason` if there is
+/// one.
 COACCEL_DECL error_code stopped_because(const error_code& reason) noexcept;
 
 } // namespace coaccel::detail

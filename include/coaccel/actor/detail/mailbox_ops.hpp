@@ -2,7 +2,7 @@
 #define COACCEL_ACTOR_DETAIL_MAILBOX_OPS_HPP
 
 #include <coaccel/actor/detail/mailbox_state.hpp>
-#include <coaccel/detail/pending_op.hpp>
+#include <coaccel/core/detail/handler_op.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace coaccel::detail {
 
 template <class M>
-class receive_waiter : public pending {
+class receive_waiter : public async_op_base {
 public:
     explicit receive_waiter(std::shared_ptr<mailbox_state<M>> state) : message_(std::in_place), state_(std::move(state))
     {}
@@ -31,14 +31,14 @@ protected:
     ~receive_waiter() = default;
 
 private:
-    // What the handler gets with an error. Made when the receive begins: a constructor that throws fails that call,
-    // where nothing is lost.
+    // The value the handler receives with an error. Constructed when the receive starts: if the constructor throws,
+    // that call fails and no message is lost.
     std::optional<M> message_;
     std::shared_ptr<mailbox_state<M>> state_;
 };
 
 template <class M>
-class batch_waiter : public pending {
+class batch_waiter : public async_op_base {
 public:
     batch_waiter(std::shared_ptr<mailbox_state<M>> state, std::vector<M>& out, std::size_t max) noexcept
         : state_(std::move(state)), out_(&out), max_(max)
@@ -49,7 +49,8 @@ public:
         if (ec)
             return {ec, 0};
         const std::size_t before = out_->size();
-        // What comes between this and the delivery waits for the next batch: no allocation under the lock.
+        // Messages that arrive between this line and the delivery wait for the next batch: no allocation under the
+        // lock.
         const std::size_t room = std::max<std::size_t>(1, std::min(max_, state_->size()));
         try {
             out_->reserve(before + room);
@@ -83,9 +84,9 @@ protected:
     template <class Base, class Handler, class... Args>
     auto* make(Handler&& handler, Args&&... args) const
     {
-        using op_type = pending_op<Base, std::decay_t<Handler>, executor_type>;
+        using op_type = handler_op<Base, std::decay_t<Handler>, executor_type>;
         auto* op = op_type::create(std::forward<Handler>(handler), state_->executor(), std::forward<Args>(args)...);
-        using waiting_as = std::conditional_t<std::is_base_of_v<send_waiter<M>, Base>, send_waiter<M>, pending>;
+        using waiting_as = std::conditional_t<std::is_base_of_v<send_waiter<M>, Base>, send_waiter<M>, async_op_base>;
         op->on_cancel(canceller<mailbox_state<M>, waiting_as>{state_, op});
         return op;
     }

@@ -3,9 +3,9 @@
 
 #include <coaccel/actor/detail/dropped_replies.hpp>
 #include <coaccel/actor/detail/ring.hpp>
+#include <coaccel/core/detail/async_op.hpp>
+#include <coaccel/core/detail/shutdown_hook.hpp>
 #include <coaccel/core/result.hpp>
-#include <coaccel/detail/pending.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -20,9 +20,9 @@
 
 namespace coaccel::detail {
 
-/// A message on its way in. The message is engaged until it is accepted or handed back.
+/// A send operation. `message` is engaged until the mailbox accepts it or the operation ends.
 template <class M>
-class send_waiter : public pending {
+class send_waiter : public async_op_base {
 public:
     send_waiter() = default;
     explicit send_waiter(M&& m) : message(std::move(m)) {}
@@ -35,7 +35,7 @@ protected:
     ~send_waiter() = default;
 };
 
-/// What a mailbox and its refs share: the ring, and behind a mutex those who wait for it.
+/// State shared by a mailbox and its refs: the ring, and the waiting operations under a mutex.
 template <class M>
 class mailbox_state final : public shutdown_hook {
 public:
@@ -51,13 +51,13 @@ public:
     std::size_t size() const noexcept { return ring_.size(); }
     bool closed() const noexcept { return ring_.closed(); }
 
-    /// Set by an actor before anyone else knows the mailbox.
+    /// Called by an actor before the mailbox is shared.
     void hold_dropped_replies() { dropped_ = std::make_unique<dropped_replies>(); }
     dropped_replies* dropped() const noexcept { return dropped_.get(); }
 
     error_code try_send(M& message)
     {
-        // Those who wait were first. Relaxed: it orders only against waits that happened before this call.
+        // Waiting senders come first. Relaxed: it orders only against waits that happened before this call.
         if (senders_waiting_.load(std::memory_order_relaxed) != 0)
             return ring_.closed() ? refusal() : errc::queue_full;
         switch (ring_.push(message)) {
@@ -81,7 +81,7 @@ public:
         }
         senders_waiting_.fetch_add(1, std::memory_order_seq_cst);
         senders_.add(op);
-        // Room may have come before the consumer could see that somebody waits.
+        // Room may have become free before the consumer could see this waiting sender.
         admit(std::move(lock));
     }
 
@@ -89,7 +89,7 @@ public:
     {
         {
             std::lock_guard lock(mutex_);
-            // After a shutdown the operation is gone, so the flag is looked at first.
+            // After a shutdown the operation no longer exists, so the flag is checked first.
             if (shut_down_ || !op.waiting())
                 return;
             senders_.remove(op);
@@ -99,7 +99,7 @@ public:
         op.post();
     }
 
-    void receive(pending& op)
+    void receive(async_op_base& op)
     {
         if (receiving_.exchange(true, std::memory_order_acquire)) {
             op.ec = errc::already_waiting;
@@ -120,7 +120,7 @@ public:
         op.post();
     }
 
-    void cancel(pending& op)
+    void cancel(async_op_base& op)
     {
         {
             std::lock_guard lock(mutex_);
@@ -133,7 +133,7 @@ public:
         op.post();
     }
 
-    /// Second half of a receive, on the handler's executor: takes what is there.
+    /// Second half of a receive, on the handler's executor: takes the available messages.
     template <class Sink>
     error_code deliver(std::size_t max, Sink&& sink)
     {
@@ -147,7 +147,7 @@ public:
         return {};
     }
 
-    /// Instead of deliver, for a receiver that cannot take anything.
+    /// Called instead of deliver() by a receiver that cannot take any message.
     void receive_nothing() noexcept { receiving_.store(false, std::memory_order_release); }
 
     result<M> try_receive()
@@ -167,19 +167,19 @@ public:
 
     void close() { close(errc::closed, closing::by_owner); }
 
-    /// The receiver has ended and may be started again: closes with `reason`, and answers what was not received with
-    /// it.
+    /// Called when the receiver has ended and may be started again: closes with `reason`, and answers the requests that
+    /// were not received with it.
     ///
-    /// Preconditions: nobody receives.
+    /// Preconditions: no receive is pending.
     void retire(error_code reason)
     {
         close(reason, closing::by_receiver);
         const drop_scope scope(reason);
-        // Outside the lock, for the destructors of messages are user code.
+        // Outside the lock, because destructors of messages are user code.
         ring_.clear();
     }
 
-    /// Takes a retire() back. Closed by the owner, it stays closed.
+    /// Reverts retire(). A mailbox that its owner closed stays closed.
     void revive()
     {
         std::lock_guard lock(mutex_);
@@ -189,29 +189,29 @@ public:
         ring_.reopen();
     }
 
-    /// The owner is gone: closes, and destroys what was not received.
+    /// Called when the owner is destroyed: closes, and destroys the messages that were not received.
     void abandon()
     {
         close();
-        pending_list finished;
+        async_op_list finished;
         {
             std::lock_guard lock(mutex_);
             abandoned_ = true;
             receiver_.move_all(finished);
         }
         finished.post_all();
-        // Outside the lock, for the destructors of messages are user code.
+        // Outside the lock, because destructors of messages are user code.
         ring_.clear();
     }
 
-    void shutdown(pending_list& out) noexcept override
+    void shutdown(async_op_list& out) noexcept override
     {
         std::lock_guard lock(mutex_);
         shut_down_ = true;
         senders_waiting_.store(0, std::memory_order_seq_cst);
         senders_.move_all(out);
         receiver_.move_all(out);
-        // Nothing is received any more.
+        // No receive can follow.
         ring_.close();
         executor_.let_go(out);
     }
@@ -221,8 +221,8 @@ private:
 
     void close(error_code reason, closing by)
     {
-        pending_list refused;
-        pending_list finished;
+        async_op_list refused;
+        async_op_list finished;
         {
             std::lock_guard lock(mutex_);
             if (by > closing_) {
@@ -243,15 +243,15 @@ private:
     error_code refusal()
     {
         std::lock_guard lock(mutex_);
-        // Reopened meanwhile: it was closed when the sender looked.
+        // If it was reopened meanwhile: it was closed when the sender checked.
         return closing_ == closing::none ? error_code(errc::closed) : reason_;
     }
 
     void admit(std::unique_lock<std::mutex> lock)
     {
-        pending_list settled;
+        async_op_list settled;
         bool wake = false;
-        while (pending* front = senders_.front()) {
+        while (async_op_base* front = senders_.front()) {
             auto& op = static_cast<send_waiter<M>&>(*front);
             const push_result pushed = ring_.push(*op.message);
             if (pushed == push_result::full)
@@ -269,10 +269,11 @@ private:
 
     void wake_receiver()
     {
-        pending_list woken;
+        async_op_list woken;
         {
             std::lock_guard lock(mutex_);
-            // A cancelled receive leaves its mark behind, so this may not be the message the receiver waits for.
+            // A cancelled receive leaves its sleep mark set, so the message that triggers this call may not be the next
+            // one to receive.
             if (ring_.ready())
                 receiver_.move_all(woken);
         }
@@ -283,12 +284,12 @@ private:
     ring<M> ring_;
     // Null: dropped replies are answered at once.
     std::unique_ptr<dropped_replies> dropped_;
-    // A receive exists, be it waiting or on its way to its handler: nobody else may consume.
+    // True while a receive is waiting or on its way to its handler: nothing else may consume meanwhile.
     std::atomic<bool> receiving_{false};
     alignas(cache_line) std::atomic<std::size_t> senders_waiting_{0};
     alignas(cache_line) std::mutex mutex_;
     wait_list senders_;
-    wait_list receiver_; // one at most
+    wait_list receiver_; // at most one
     error_code reason_;
     closing closing_ = closing::none;
     bool shut_down_ = false;

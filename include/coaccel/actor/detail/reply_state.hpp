@@ -2,8 +2,8 @@
 #define COACCEL_ACTOR_DETAIL_REPLY_STATE_HPP
 
 #include <coaccel/actor/detail/dropped_replies.hpp>
-#include <coaccel/detail/pending.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
+#include <coaccel/core/detail/async_op.hpp>
+#include <coaccel/core/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -24,7 +24,7 @@ template <class R>
 using reply_value = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
 
 template <class R>
-class reply_waiter : public pending {
+class reply_waiter : public async_op_base {
 public:
     auto take()
     {
@@ -34,14 +34,15 @@ public:
             return std::tuple<error_code, R>(ec, std::move(*value));
     }
 
-    // Default-constructed until the answer comes: what the handler gets with an error is made when the ask begins.
+    // Default-constructed until the answer arrives: the value that accompanies an error is constructed when the request
+    // starts.
     std::optional<reply_value<R>> value{std::in_place};
 
 protected:
     ~reply_waiter() = default;
 };
 
-/// Where an asker and its one answer meet. The first of reply, drop, deadline and cancellation wins.
+/// The state shared by a request and its reply_to. The first of reply, drop, deadline and cancellation wins.
 template <class R>
 class reply_state : public shutdown_hook, public dropped_reply, public std::enable_shared_from_this<reply_state<R>> {
 public:
@@ -61,7 +62,7 @@ public:
         }
     }
 
-    /// The reply was dropped unanswered.
+    /// Called when the reply_to is destroyed unanswered.
     void drop()
     {
         if (const error_code* reason = drop_scope::current())
@@ -72,7 +73,7 @@ public:
 
     void answer(error_code ec) final { settle(ec); }
 
-    void cancel(pending&) { settle(asio::error::operation_aborted); }
+    void cancel(async_op_base&) { settle(asio::error::operation_aborted); }
 
     bool wanted() const
     {
@@ -80,11 +81,11 @@ public:
         return op_ != nullptr;
     }
 
-    void shutdown(pending_list& out) noexcept override
+    void shutdown(async_op_list& out) noexcept override
     {
         std::lock_guard lock(mutex_);
         shut_down_ = true;
-        // The timer must not outlive its context, and this state may.
+        // The timer must not outlive its context; this state may.
         timer_.reset();
         if (op_)
             out.push_back(*std::exchange(op_, nullptr));
@@ -94,7 +95,7 @@ protected:
     reply_state() = default;
     virtual ~reply_state() = default;
 
-    /// False when the context is already gone; the operation is then destroyed.
+    /// Returns false when the context is already destroyed; the operation is then destroyed too.
     bool arm(reply_waiter<R>& op, const asio::any_io_executor& ex, clock::time_point deadline)
     {
         this->enlist(ex);
@@ -112,14 +113,14 @@ protected:
         return true;
     }
 
-    /// Leaves a dropped reply to whoever knows why it was dropped. False: nobody does.
+    /// Leaves a dropped reply to the code that knows why it was dropped. False when there is no such code.
     virtual bool hold_back() { return false; }
 
-    /// Takes the request back when it still waits for room.
+    /// Withdraws the request if it still waits for room.
     virtual void withdraw_request() {}
 
 private:
-    /// The waiter, for the first who asks.
+    /// Returns the waiter on the first call, null afterwards.
     reply_waiter<R>* claim()
     {
         std::lock_guard lock(mutex_);

@@ -12,12 +12,12 @@
 
 namespace coaccel::detail {
 
-// Fixed, so that the layout does not depend on the compiler's tuning flags.
+// Fixed, so that the layout does not depend on compiler tuning flags.
 inline constexpr std::size_t cache_line = 64;
 
 enum class push_result {
     accepted,
-    /// Accepted, and the consumer is to be woken.
+    /// Accepted, and the caller must wake the consumer.
     accepted_wake,
     full,
     closed,
@@ -26,8 +26,8 @@ enum class push_result {
 /// Bounded lock-free queue: many producers, one consumer at a time.
 ///
 /// A producer claims a position by advancing `tail_` and publishes by storing the cell's stamp; `head_` bounds the
-/// claims, so a claimed cell is free. `tail_` also carries the closed bit and the mark of a sleeping consumer: closing,
-/// falling asleep and claiming have one order, and a producer learns what it must do from the one word it changes.
+/// claims, so a claimed cell is free. `tail_` also holds the closed bit and the asleep bit of the consumer: closing,
+/// falling asleep and claiming have one total order, and a producer learns all it needs from the word it changes.
 template <class M>
 class ring {
 public:
@@ -61,7 +61,7 @@ public:
                 return push_result::closed;
             const std::uint64_t at = tail & position;
             if (at - head_seen_.load(std::memory_order_acquire) >= capacity_) {
-                // Sequentially consistent: half of the handshake with a consumer that looks for waiting senders.
+                // Sequentially consistent: one half of the handshake with a consumer that checks for waiting senders.
                 const std::uint64_t head = head_.load(std::memory_order_seq_cst);
                 if (at - head >= capacity_) {
                     const std::uint64_t again = tail_.load(std::memory_order_relaxed);
@@ -81,7 +81,7 @@ public:
         }
     }
 
-    // What follows belongs to the consumer.
+    // The functions below are for the consumer only.
 
     bool ready() const noexcept
     {
@@ -89,8 +89,8 @@ public:
         return cells_[head & mask_].stamp.load(std::memory_order_acquire) == head + 1;
     }
 
-    /// Marks an empty ring, so that whoever fills it gets accepted_wake. False when it is not empty, or drained.
-    /// A mark that is not needed any more may stay.
+    /// Sets the asleep bit of an empty ring, so that the next push returns accepted_wake. Returns false when the ring
+    /// is not empty, or closed and drained. A bit that is no longer needed may stay set.
     bool sleep() noexcept
     {
         const std::uint64_t head = head_.load(std::memory_order_relaxed);
@@ -99,7 +99,7 @@ public:
             if ((tail & position) != head) {
                 if (ready())
                     return false;
-                // A producer stands between its claim and its publication, a few instructions apart.
+                // A producer is between claim and publication, which are a few instructions apart.
                 std::this_thread::yield();
                 tail = tail_.load(std::memory_order_acquire);
             } else if (tail & closed_bit) {
@@ -139,13 +139,13 @@ public:
         return static_cast<std::size_t>(guard.next - head);
     }
 
-    /// Destroys what is left, after close().
+    /// Closes, and destroys the remaining messages.
     void clear() noexcept
     {
         close();
         while (!drained())
             if (pop(capacity_, [](M&&) {}) == 0)
-                std::this_thread::yield(); // a producer stands between its claim and its publication
+                std::this_thread::yield(); // a producer is between claim and publication
     }
 
 private:
@@ -158,7 +158,7 @@ private:
         alignas(M) std::byte storage[sizeof(M)];
     };
 
-    // The room of a message is given back also when the sink throws.
+    // Frees the cell of a message even when the sink throws.
     struct advance {
         std::atomic<std::uint64_t>& head;
         const std::uint64_t from;
@@ -175,7 +175,7 @@ private:
     const std::uint64_t mask_;
     const std::unique_ptr<cell[]> cells_;
     alignas(cache_line) std::atomic<std::uint64_t> tail_{0};
-    // A lower bound of head_ that producers share, so that they rarely touch the consumer's cache line.
+    // A lower bound of head_ shared by the producers, so that they rarely touch the consumer's cache line.
     std::atomic<std::uint64_t> head_seen_{0};
     alignas(cache_line) std::atomic<std::uint64_t> head_{0};
 };

@@ -1,9 +1,9 @@
 #ifndef COACCEL_ACTOR_DETAIL_WATCH_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_WATCH_STATE_HPP
 
-#include <coaccel/detail/pending.hpp>
-#include <coaccel/detail/pending_op.hpp>
-#include <coaccel/detail/shutdown_hook.hpp>
+#include <coaccel/core/detail/async_op.hpp>
+#include <coaccel/core/detail/handler_op.hpp>
+#include <coaccel/core/detail/shutdown_hook.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/error.hpp>
@@ -17,7 +17,8 @@
 
 namespace coaccel::detail {
 
-/// What one subscriber remembers. Shared with its pending operation, for the handle may move or die meanwhile.
+/// The position of one subscriber. Shared with its pending operation, because the handle may be moved or destroyed
+/// meanwhile.
 struct watch_cursor {
     explicit watch_cursor(std::uint64_t version) noexcept : seen(version) {}
 
@@ -47,13 +48,13 @@ public:
 
     void publish(T value)
     {
-        pending_list woken;
+        async_op_list woken;
         {
             std::lock_guard lock(mutex_);
             if (closed_.load(std::memory_order_relaxed))
                 return;
             using std::swap;
-            swap(value_, value); // the old value dies outside the lock
+            swap(value_, value); // the old value is destroyed outside the lock
             version_.fetch_add(1, std::memory_order_release);
             waiters_.move_all(woken);
         }
@@ -62,7 +63,7 @@ public:
 
     void close()
     {
-        pending_list woken;
+        async_op_list woken;
         {
             std::lock_guard lock(mutex_);
             closed_.store(true, std::memory_order_release);
@@ -71,7 +72,7 @@ public:
         woken.post_all();
     }
 
-    void wait(pending& op, watch_cursor& cursor)
+    void wait(async_op_base& op, watch_cursor& cursor)
     {
         if (cursor.waiting.exchange(true, std::memory_order_acquire)) {
             op.ec = errc::already_waiting;
@@ -90,11 +91,11 @@ public:
         op.post();
     }
 
-    void cancel(pending& op)
+    void cancel(async_op_base& op)
     {
         {
             std::lock_guard lock(mutex_);
-            // After a shutdown the operation is gone, so the flag is looked at first.
+            // After a shutdown the operation no longer exists, so the flag is checked first.
             if (shut_down_ || !op.waiting())
                 return;
             waiters_.remove(op);
@@ -103,7 +104,7 @@ public:
         op.post();
     }
 
-    /// Second half of a wait, on the handler's executor: the newest value, not the one that woke it.
+    /// Second half of a wait, on the handler's executor: returns the newest value, not the one that woke the waiter.
     std::tuple<error_code, T> deliver(error_code ec, watch_cursor& cursor) const
     {
         std::lock_guard lock(mutex_);
@@ -117,7 +118,7 @@ public:
         return {ec, value_};
     }
 
-    void shutdown(pending_list& out) noexcept override
+    void shutdown(async_op_list& out) noexcept override
     {
         std::lock_guard lock(mutex_);
         shut_down_ = true;
@@ -136,7 +137,7 @@ private:
 };
 
 template <class T>
-class watch_waiter : public pending {
+class watch_waiter : public async_op_base {
 public:
     watch_waiter(std::shared_ptr<watch_state<T>> state, std::shared_ptr<watch_cursor> cursor) noexcept
         : state_(std::move(state)), cursor_(std::move(cursor))
@@ -166,9 +167,9 @@ public:
     template <class Handler>
     void operator()(Handler&& handler) const
     {
-        using op_type = pending_op<watch_waiter<T>, std::decay_t<Handler>, executor_type>;
+        using op_type = handler_op<watch_waiter<T>, std::decay_t<Handler>, executor_type>;
         auto* op = op_type::create(std::forward<Handler>(handler), state_->executor(), state_, cursor_);
-        op->on_cancel(canceller<watch_state<T>, pending>{state_, op});
+        op->on_cancel(canceller<watch_state<T>, async_op_base>{state_, op});
         state_->wait(*op, *cursor_);
     }
 

@@ -1,0 +1,225 @@
+#ifndef COACCEL_DEVICE_DETAIL_EXEC_REQUESTS_HPP
+#define COACCEL_DEVICE_DETAIL_EXEC_REQUESTS_HPP
+
+#include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/device/detail/device_access.hpp>
+#include <coaccel/device/seq.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace coaccel::detail {
+
+template <class Op>
+std::uint64_t host_bytes(const Op& op) noexcept
+{
+    if constexpr (requires {
+                      op.count;
+                      typename Op::value_type;
+                  })
+        return op.count * sizeof(typename Op::value_type);
+    else
+        return 0;
+}
+
+/// Whether the device accesses no memory of the caller once the op has been copied.
+template <class Op>
+inline constexpr bool stands_alone = !requires { requires Op::uses_callers_memory; };
+
+template <class T>
+struct reply_cell {
+    T value{};
+    void* address() noexcept { return &value; }
+};
+
+template <>
+struct reply_cell<void> {
+    void* address() noexcept { return nullptr; }
+};
+
+/// Keeps an object alive that the op names only by number, from the call until the end of the op.
+template <class Op>
+struct kept {
+    explicit kept(const Op&) noexcept {}
+};
+
+template <class Op>
+    requires requires(const Op& op) { op.keep(); }
+struct kept<Op> {
+    explicit kept(const Op& op) : object(op.keep()) {}
+
+    std::shared_ptr<const void> object;
+};
+
+/// One op.
+template <op Op>
+class exec_request : public request {
+public:
+    static constexpr bool detachable = stands_alone<Op>;
+
+    exec_request(const core_ptr&, const Op& o, const exec_options& how) : op_(o), kept_(o)
+    {
+        options = how;
+        bytes = host_bytes(o);
+        bound_ = {.info = &info_of<Op>(), .op = &op_, .reply = reply_.address()};
+        ops = {&bound_, 1};
+    }
+
+    auto take()
+    {
+        if constexpr (std::is_void_v<typename Op::reply>)
+            return std::tuple(ec);
+        else
+            return std::tuple(ec, ec ? typename Op::reply{} : reply_.value);
+    }
+
+protected:
+    ~exec_request() = default;
+
+private:
+    Op op_;
+    [[no_unique_address]] kept<Op> kept_;
+    bound_op bound_;
+    reply_cell<typename Op::reply> reply_;
+};
+
+/// Several ops, one completion.
+template <op... Ops>
+class seq_request : public request {
+    using indices = std::index_sequence_for<Ops...>;
+
+public:
+    static constexpr bool detachable = (stands_alone<Ops> && ...);
+
+    seq_request(const core_ptr&, const op_seq<Ops...>& s, const exec_options& how)
+        : ops_(s.ops), kept_(std::apply([](const Ops&... o) { return std::tuple(kept<Ops>(o)...); }, s.ops))
+    {
+        options = how;
+        bind(indices{});
+        ops = bound_;
+    }
+
+    auto take()
+    {
+        if constexpr (std::tuple_size_v<seq_reply<Ops...>> == 0)
+            return std::tuple(ec);
+        else
+            return std::tuple(ec, ec ? seq_reply<Ops...>{} : gather(indices{}));
+    }
+
+protected:
+    ~seq_request() = default;
+
+private:
+    template <std::size_t... I>
+    void bind(std::index_sequence<I...>)
+    {
+        ((bound_[I] = {.info = &info_of<Ops>(), .op = &std::get<I>(ops_), .reply = std::get<I>(replies_).address()}),
+         ...);
+        bytes = (host_bytes(std::get<I>(ops_)) + ...);
+    }
+
+    template <class T>
+    static auto part(reply_cell<T>& cell)
+    {
+        if constexpr (std::is_void_v<T>)
+            return std::tuple<>();
+        else
+            return std::tuple<T>(cell.value);
+    }
+
+    template <std::size_t... I>
+    auto gather(std::index_sequence<I...>)
+    {
+        return std::tuple_cat(part(std::get<I>(replies_))...);
+    }
+
+    std::tuple<Ops...> ops_;
+    [[no_unique_address]] std::tuple<kept<Ops>...> kept_;
+    std::tuple<reply_cell<typename Ops::reply>...> replies_;
+    std::array<bound_op, sizeof...(Ops)> bound_;
+};
+
+/// The names of async_submit's operands in messages.
+inline constexpr std::array<std::string_view, max_operands> operand_names{
+    "operand 1", "operand 2", "operand 3", "operand 4", "operand 5", "operand 6", "operand 7", "operand 8"};
+
+/// The caller's function as an op.
+template <class Function, class... Operands>
+class submit_request : public request {
+public:
+    submit_request(const core_ptr&, Function function, const std::tuple<Operands...>& operands,
+                   const exec_options& how = {})
+        : function_(std::move(function)), data_{{this, &call}, {}}
+    {
+        options = how;
+        std::apply([this](const auto&... o) { data_.refs = {o.raw...}; }, operands);
+        bound_ = {.info = &description(), .op = &data_};
+        ops = {&bound_, 1};
+    }
+
+    auto take() { return std::tuple(ec ? ec : thrown_); }
+
+protected:
+    ~submit_request() = default;
+
+private:
+    struct data {
+        user_op head;
+        std::array<any_ref, sizeof...(Operands)> refs;
+    };
+
+    static const op_info& description()
+    {
+        static const op_info info = [] {
+            op_info made;
+            made.name = "user.submit";
+            made.id = user_op_id;
+            made.size = sizeof(data);
+            made.lib = library::user;
+            made.check = [](const void*) { return error_code{}; };
+            std::size_t i = 0;
+            ((made.operands.push_back(
+                  {operand_names[i], static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i),
+                   sizeof(any_ref), op_field::kind::operand, Operands::mode, dtype_v<typename Operands::value_type>}),
+              ++i),
+             ...);
+            return made;
+        }();
+        return info;
+    }
+
+    static void call(void* object, const bound_op& op, native_stream stream) noexcept
+    {
+        auto* self = static_cast<submit_request*>(object);
+        try {
+            self->invoke(op, stream, std::index_sequence_for<Operands...>{});
+        } catch (...) {
+            self->thrown_ = errc::user_exception;
+        }
+    }
+
+    template <class Operand>
+    using pointer = std::conditional_t<Operand::mode == access::read, const typename Operand::value_type*,
+                                       typename Operand::value_type*>;
+
+    template <std::size_t... I>
+    void invoke(const bound_op& op, native_stream stream, std::index_sequence<I...>)
+    {
+        function_(stream, std::span(static_cast<pointer<Operands>>(op.operands[I]), data_.refs[I].size)...);
+    }
+
+    Function function_;
+    data data_;
+    bound_op bound_;
+    error_code thrown_;
+};
+
+} // namespace coaccel::detail
+
+#endif

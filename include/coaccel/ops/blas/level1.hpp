@@ -1,0 +1,214 @@
+#ifndef COACCEL_OPS_BLAS_LEVEL1_HPP
+#define COACCEL_OPS_BLAS_LEVEL1_HPP
+
+#include <coaccel/ops/blas/common.hpp>
+
+// Vectors have n elements at distance inc. A negative increment traverses the vector from its end, as in BLAS. Two
+// operands may interleave in one buffer but must not share an element. A size of zero is errc::invalid_argument in
+// every op, because it is usually a forgotten field.
+namespace coaccel::blas {
+namespace detail {
+
+/// The names of a vector and its increment in error messages.
+struct vector_names {
+    std::string_view vector, inc;
+};
+
+inline constexpr vector_names x_names{"x", "incx"};
+inline constexpr vector_names y_names{"y", "incy"};
+
+/// Preconditions: n is not zero.
+inline error_code check_vector(std::string_view op, const vector_names& names, std::uint64_t n, std::int64_t inc,
+                               std::uint64_t available) noexcept
+{
+    if (inc == 0)
+        return is_zero(op, names.inc);
+    return coaccel::detail::require(op, names.vector, coaccel::detail::vector_extent(n, inc), available);
+}
+
+inline error_code check_x(std::string_view op, std::uint64_t n, std::int64_t incx, std::uint64_t available) noexcept
+{
+    return n == 0 ? is_zero(op, "n") : check_vector(op, x_names, n, incx, available);
+}
+
+inline error_code check_x_and_y(std::string_view op, std::uint64_t n, std::int64_t incx, std::uint64_t x_available,
+                                std::int64_t incy, std::uint64_t y_available) noexcept
+{
+    if (auto ec = check_x(op, n, incx, x_available))
+        return ec;
+    return check_vector(op, y_names, n, incy, y_available);
+}
+
+inline error_code check_apart(std::string_view op, std::uint64_t n, const any_ref& x, std::int64_t incx,
+                              const any_ref& y, std::int64_t incy) noexcept
+{
+    if (auto ec = check_x_and_y(op, n, incx, x.size, incy, y.size))
+        return ec;
+    if (!coaccel::detail::vectors_touch(x, incx, y, incy, n))
+        return {};
+    return op_error(errc::overlap, op, {"x and y have an element in common"});
+}
+
+} // namespace detail
+
+/// y = alpha * x + y
+template <real T>
+struct axpy {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "blas.axpy";
+    static constexpr library lib = library::blas;
+    static constexpr bool may_overlap = true;
+
+    in<T> x;               ///< The vector to add.
+    inout<T> y;            ///< The vector to which it is added.
+    std::uint64_t n = 0;   ///< The number of elements.
+    T alpha = 1;           ///< The factor.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
+
+    BOOST_DESCRIBE_CLASS(axpy, (), (x, y, n, alpha, incx, incy), (), ())
+};
+
+/// x = alpha * x
+template <real T>
+struct scal {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "blas.scal";
+    static constexpr library lib = library::blas;
+
+    inout<T> x;            ///< The vector to scale.
+    std::uint64_t n = 0;   ///< The number of elements.
+    T alpha = 1;           ///< The factor.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
+
+    BOOST_DESCRIBE_CLASS(scal, (), (x, n, alpha, incx), (), ())
+};
+
+/// y = x
+template <real T>
+struct copy {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "blas.copy";
+    static constexpr library lib = library::blas;
+    static constexpr bool may_overlap = true;
+
+    in<T> x;               ///< The vector to copy.
+    inout<T> y;            ///< The destination; elements between the increments stay unchanged.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
+
+    BOOST_DESCRIBE_CLASS(copy, (), (x, y, n, incx, incy), (), ())
+};
+
+/// Exchanges x and y.
+template <real T>
+struct swap {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "blas.swap";
+    static constexpr library lib = library::blas;
+    static constexpr bool may_overlap = true;
+
+    inout<T> x;            ///< One vector.
+    inout<T> y;            ///< The other vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
+
+    BOOST_DESCRIBE_CLASS(swap, (), (x, y, n, incx, incy), (), ())
+};
+
+/// The inner product of x and y.
+template <real T>
+struct dot {
+    using value_type = T;
+    using reply = T;
+    static constexpr std::string_view name = "blas.dot";
+    static constexpr library lib = library::blas;
+
+    in<T> x;               ///< One vector.
+    in<T> y;               ///< The other vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_x_and_y(name, n, incx, x.size(), incy, y.size()); }
+
+    BOOST_DESCRIBE_CLASS(dot, (), (x, y, n, incx, incy), (), ())
+};
+
+/// The Euclidean norm of x, computed without intermediate overflow or underflow. On a GPU it is zero when every element
+/// is subnormal.
+template <real T>
+struct nrm2 {
+    using value_type = T;
+    using reply = T;
+    static constexpr std::string_view name = "blas.nrm2";
+    static constexpr library lib = library::blas;
+
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
+
+    /// True also for NaN.
+    bool accepts(reply norm) const noexcept { return !(norm < T(0)); }
+
+    BOOST_DESCRIBE_CLASS(nrm2, (), (x, n, incx), (), ())
+};
+
+/// The sum of the magnitudes of x.
+template <real T>
+struct asum {
+    using value_type = T;
+    using reply = T;
+    static constexpr std::string_view name = "blas.asum";
+    static constexpr library lib = library::blas;
+
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
+
+    /// True also for NaN.
+    bool accepts(reply sum) const noexcept { return !(sum < T(0)); }
+
+    BOOST_DESCRIBE_CLASS(asum, (), (x, n, incx), (), ())
+};
+
+/// The zero-based index of the first element of largest magnitude.
+template <real T>
+struct iamax {
+    using value_type = T;
+    using reply = std::uint64_t;
+    static constexpr std::string_view name = "blas.iamax";
+    static constexpr library lib = library::blas;
+
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
+
+    bool accepts(reply index) const noexcept { return index < n; }
+
+    BOOST_DESCRIBE_CLASS(iamax, (), (x, n, incx), (), ())
+};
+
+} // namespace coaccel::blas
+
+#endif

@@ -1,0 +1,165 @@
+#ifndef COACCEL_OPS_BLAS_LEVEL3_HPP
+#define COACCEL_OPS_BLAS_LEVEL3_HPP
+
+#include <coaccel/ops/blas/level2.hpp>
+
+namespace coaccel::blas {
+namespace detail {
+
+struct gemm_shape {
+    std::uint64_t m, n, k;
+    transpose trans_a, trans_b;
+
+    constexpr std::uint64_t a_rows() const noexcept { return trans_a == transpose::no ? m : k; }
+    constexpr std::uint64_t a_cols() const noexcept { return trans_a == transpose::no ? k : m; }
+    constexpr std::uint64_t b_rows() const noexcept { return trans_b == transpose::no ? k : n; }
+    constexpr std::uint64_t b_cols() const noexcept { return trans_b == transpose::no ? n : k; }
+
+    error_code check(std::string_view op) const noexcept
+    {
+        if (auto ec = check_sides(op, m, n))
+            return ec;
+        if (k == 0)
+            return is_zero(op, "k");
+        if (auto ec = check_value(op, "trans_a", trans_a))
+            return ec;
+        if (auto ec = check_value(op, "trans_b", trans_b))
+            return ec;
+        using coaccel::detail::times;
+        if (times(times(m, n), k))
+            return {};
+        return op_error(errc::size_overflow, op, {"m * n * k overflows 64 bits: m is ", m, ", n is ", n, ", k is ", k});
+    }
+};
+
+/// Checks an operand of `batch` matrices, each of which starts `stride` elements after the previous one.
+inline error_code check_batch(std::string_view op, std::string_view field, coaccel::detail::extent one,
+                              std::uint64_t stride, std::uint64_t batch, std::uint64_t available) noexcept
+{
+    using namespace coaccel::detail;
+    return require(op, field, plus(times(batch - 1, stride), one), available);
+}
+
+} // namespace detail
+
+/// C = alpha * op(A) * op(B) + beta * C, with op(A) m by k, op(B) k by n and C m by n.
+///
+/// Column-major. A leading dimension of zero means a packed matrix. C is not read when beta is zero; A and B are not
+/// read when alpha is zero. 16-bit elements accumulate in f32.
+template <gemm_element T>
+struct gemm {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "blas.gemm";
+    static constexpr library lib = library::blas;
+
+    in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
+    in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
+    inout<T> c;                             ///< The result: m by n. Not read when beta is zero.
+    std::uint64_t m = 0;                    ///< Rows of op(A) and C.
+    std::uint64_t n = 0;                    ///< Columns of op(B) and C.
+    std::uint64_t k = 0;                    ///< Columns of op(A) and rows of op(B).
+    scalar<T> alpha = 1;                    ///< The factor of the product.
+    scalar<T> beta = 0;                     ///< The factor of the previous C.
+    transpose trans_a = transpose::no;      ///< Whether A is transposed.
+    transpose trans_b = transpose::no;      ///< Whether B is transposed.
+    std::uint64_t lda = 0;                  ///< The distance between columns of A; zero: packed.
+    std::uint64_t ldb = 0;                  ///< The distance between columns of B; zero: packed.
+    std::uint64_t ldc = 0;                  ///< The distance between columns of C; zero: packed.
+    blas::math math = blas::math::standard; ///< The precision in which products are computed.
+
+    constexpr detail::gemm_shape shape() const noexcept
+    {
+        return {m, n, k, trans_a, trans_b};
+    } ///< The sides of the matrices.
+
+    error_code check() const noexcept
+    {
+        const auto s = shape();
+        if (auto ec = s.check(name))
+            return ec;
+        if (auto ec = detail::check_value(name, "math", math))
+            return ec;
+        if (auto ec = detail::check_matrix(name, detail::a_names, s.a_rows(), s.a_cols(), lda, a.size()))
+            return ec;
+        if (auto ec = detail::check_matrix(name, detail::b_names, s.b_rows(), s.b_cols(), ldb, b.size()))
+            return ec;
+        return detail::check_matrix(name, detail::c_names, m, n, ldc, c.size());
+    }
+
+    BOOST_DESCRIBE_CLASS(gemm, (), (a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math), (), ())
+};
+
+/// `batch` products like gemm; matrix i of each operand starts i * stride elements after the first one.
+///
+/// The strides of A and B may be zero (one matrix for all products); the matrices of C must not overlap.
+template <gemm_element T>
+struct gemm_strided_batched {
+    using value_type = T;
+    using reply = void;
+    static constexpr std::string_view name = "blas.gemm_strided_batched";
+    static constexpr library lib = library::blas;
+
+    in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
+    in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
+    inout<T> c;                             ///< The result: m by n. Not read when beta is zero.
+    std::uint64_t m = 0;                    ///< Rows of op(A) and C.
+    std::uint64_t n = 0;                    ///< Columns of op(B) and C.
+    std::uint64_t k = 0;                    ///< Columns of op(A) and rows of op(B).
+    std::uint64_t batch = 0;                ///< The number of products.
+    std::uint64_t stride_a = 0;             ///< The distance between matrices A; zero: one matrix for all products.
+    std::uint64_t stride_b = 0;             ///< The distance between matrices B; zero: one matrix for all products.
+    std::uint64_t stride_c = 0;             ///< The distance between matrices C; at least the extent of one.
+    scalar<T> alpha = 1;                    ///< The factor of the product.
+    scalar<T> beta = 0;                     ///< The factor of the previous C.
+    transpose trans_a = transpose::no;      ///< Whether A is transposed.
+    transpose trans_b = transpose::no;      ///< Whether B is transposed.
+    std::uint64_t lda = 0;                  ///< The distance between columns of A; zero: packed.
+    std::uint64_t ldb = 0;                  ///< The distance between columns of B; zero: packed.
+    std::uint64_t ldc = 0;                  ///< The distance between columns of C; zero: packed.
+    blas::math math = blas::math::standard; ///< The precision in which products are computed.
+
+    constexpr detail::gemm_shape shape() const noexcept
+    {
+        return {m, n, k, trans_a, trans_b};
+    } ///< The sides of the matrices.
+
+    error_code check() const noexcept
+    {
+        using coaccel::detail::matrix_extent;
+        using detail::effective_ld;
+        const auto s = shape();
+        if (auto ec = s.check(name))
+            return ec;
+        if (auto ec = detail::check_value(name, "math", math))
+            return ec;
+        if (auto ec = detail::check_ld(name, detail::a_names, s.a_rows(), lda))
+            return ec;
+        if (auto ec = detail::check_ld(name, detail::b_names, s.b_rows(), ldb))
+            return ec;
+        if (auto ec = detail::check_ld(name, detail::c_names, m, ldc))
+            return ec;
+        if (batch == 0)
+            return detail::is_zero(name, "batch");
+        const auto a_one = matrix_extent(s.a_rows(), s.a_cols(), effective_ld(lda, s.a_rows()));
+        const auto b_one = matrix_extent(s.b_rows(), s.b_cols(), effective_ld(ldb, s.b_rows()));
+        const auto c_one = matrix_extent(m, n, effective_ld(ldc, m));
+        if (auto ec = detail::check_batch(name, "a", a_one, stride_a, batch, a.size()))
+            return ec;
+        if (auto ec = detail::check_batch(name, "b", b_one, stride_b, batch, b.size()))
+            return ec;
+        if (batch > 1 && c_one && stride_c < *c_one)
+            return detail::op_error(errc::leading_dimension, name,
+                                    {"stride_c is ", stride_c, ", one matrix of c has ", *c_one, " elements"});
+        return detail::check_batch(name, "c", c_one, stride_c, batch, c.size());
+    }
+
+    BOOST_DESCRIBE_CLASS(gemm_strided_batched, (),
+                         (a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha, beta, trans_a, trans_b, lda,
+                          ldb, ldc, math),
+                         (), ())
+};
+
+} // namespace coaccel::blas
+
+#endif

@@ -1,0 +1,37 @@
+#include "cuda/driver/context_handle.hpp"
+
+#include "cuda/driver/error.hpp"
+
+#include <string>
+
+namespace coaccel::cuda {
+
+result<context_handle> context_handle::create(const driver_api& api, int ordinal)
+{
+    int count = 0;
+    if (auto ec = make_error(api.cuDeviceGetCount(&count)))
+        return ec;
+    if (ordinal >= count)
+        return make_error_with_message(errc::no_device, "there is no GPU " + std::to_string(ordinal) +
+                                                            ": the driver has " + std::to_string(count));
+    CUdevice device = 0;
+    if (auto ec = make_error(api.cuDeviceGet(&device, ordinal)))
+        return ec;
+    CUcontext made = nullptr;
+    if (auto ec = make_error(api.create_context(&made, 0, device)))
+        return ec;
+    context_handle handle(api, device, made);
+    // Creation made the context current on this thread; undo that.
+    CUcontext popped = nullptr;
+    if (auto ec = make_error(api.cuCtxPopCurrent(&popped)))
+        return ec;
+    return handle;
+}
+
+context_handle::~context_handle()
+{
+    if (context_)
+        (void)api_->cuCtxDestroy(context_);
+}
+
+} // namespace coaccel::cuda

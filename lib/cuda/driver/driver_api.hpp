@@ -1,0 +1,93 @@
+#ifndef COACCEL_CUDA_DRIVER_DRIVER_API_HPP
+#define COACCEL_CUDA_DRIVER_DRIVER_API_HPP
+
+#include <coaccel/core/result.hpp>
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <string>
+
+namespace coaccel::cuda {
+
+// Functions whose current version suits us. cuda.h maps many of these names to a versioned symbol, in the same way here
+// and wherever the table is used.
+#define COACCEL_CUDA_DRIVER_FUNCTIONS(X)                                                                               \
+    X(cuInit)                                                                                                          \
+    X(cuDriverGetVersion)                                                                                              \
+    X(cuDeviceGetCount)                                                                                                \
+    X(cuDeviceGet)                                                                                                     \
+    X(cuDeviceGetName)                                                                                                 \
+    X(cuDeviceGetAttribute)                                                                                            \
+    X(cuDeviceTotalMem)                                                                                                \
+    X(cuGetErrorName)                                                                                                  \
+    X(cuGetErrorString)                                                                                                \
+    X(cuCtxDestroy)                                                                                                    \
+    X(cuCtxPushCurrent)                                                                                                \
+    X(cuCtxPopCurrent)                                                                                                 \
+    X(cuCtxSetCurrent)                                                                                                 \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuCtxGetStreamPriorityRange)                                                                                     \
+    X(cuStreamCreateWithPriority)                                                                                      \
+    X(cuStreamDestroy)                                                                                                 \
+    X(cuStreamQuery)                                                                                                   \
+    X(cuStreamSynchronize)                                                                                             \
+    X(cuStreamWaitEvent)                                                                                               \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventDestroy)                                                                                                  \
+    X(cuEventRecord)                                                                                                   \
+    X(cuEventQuery)                                                                                                    \
+    X(cuEventSynchronize)                                                                                              \
+    X(cuLaunchHostFunc)                                                                                                \
+    X(cuMemGetInfo)                                                                                                    \
+    X(cuMemPoolCreate)                                                                                                 \
+    X(cuMemPoolDestroy)                                                                                                \
+    X(cuMemPoolTrimTo)                                                                                                 \
+    X(cuMemPoolSetAttribute)                                                                                           \
+    X(cuMemPoolGetAttribute)                                                                                           \
+    X(cuMemAllocFromPoolAsync)                                                                                         \
+    X(cuMemFreeAsync)                                                                                                  \
+    X(cuMemAllocManaged)                                                                                               \
+    X(cuMemFree)                                                                                                       \
+    X(cuMemHostRegister)                                                                                               \
+    X(cuMemHostUnregister)                                                                                             \
+    X(cuPointerGetAttributes)                                                                                          \
+    X(cuMemcpyHtoDAsync)                                                                                               \
+    X(cuMemcpyDtoHAsync)                                                                                               \
+    X(cuMemcpyDtoDAsync)                                                                                               \
+    X(cuMemsetD8Async)                                                                                                 \
+    X(cuMemsetD16Async)                                                                                                \
+    X(cuMemsetD32Async)                                                                                                \
+    X(cuMemsetD2D32Async)                                                                                              \
+    X(cuModuleLoadData)                                                                                                \
+    X(cuModuleUnload)                                                                                                  \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuFuncGetAttribute)                                                                                              \
+    X(cuFuncSetAttribute)                                                                                              \
+    X(cuFuncGetParamInfo)                                                                                              \
+    X(cuLaunchKernel)                                                                                                  \
+    X(cuOccupancyMaxPotentialBlockSize)                                                                                \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+
+/// Table of driver functions. Tests fill it with their own.
+struct driver_api {
+#define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
+    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_MEMBER)
+#undef COACCEL_CUDA_MEMBER
+
+    // Versions that every driver since 12.4 has, whatever version the headers map to.
+    PFN_cuCtxCreate_v3020 create_context = nullptr;
+    PFN_cuMemPrefetchAsync_v12020 prefetch = nullptr;
+    PFN_cuMemAdvise_v12020 advise = nullptr;
+
+    std::string path;
+    /// 1000 * major + 10 * minor.
+    int version = 0;
+};
+
+/// This machine's driver, opened and initialised on first use. After a failure the next call tries again. Never
+/// unloaded.
+result<const driver_api*> load_driver();
+
+} // namespace coaccel::cuda
+
+#endif

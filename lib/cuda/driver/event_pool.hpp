@@ -1,0 +1,99 @@
+#ifndef COACCEL_CUDA_DRIVER_EVENT_POOL_HPP
+#define COACCEL_CUDA_DRIVER_EVENT_POOL_HPP
+
+#include "cuda/driver/driver_api.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace coaccel::cuda {
+
+class event_pool;
+class stream_state;
+
+/// An event taken from a pool; empty until it is first recorded.
+class pooled_event {
+public:
+    pooled_event() noexcept = default;
+    pooled_event(event_pool& pool, CUevent e) noexcept : pool_(&pool), native_(e) {}
+    pooled_event(pooled_event&& other) noexcept { swap(other); }
+
+    pooled_event& operator=(pooled_event&& other) noexcept
+    {
+        pooled_event taken(std::move(other));
+        swap(taken);
+        return *this;
+    }
+
+    inline ~pooled_event();
+
+    CUevent native() const noexcept { return native_; }
+    explicit operator bool() const noexcept { return native_ != nullptr; }
+
+    /// The lane this event was recorded on.
+    stream_state* where = nullptr;
+
+private:
+    void swap(pooled_event& other) noexcept
+    {
+        std::swap(pool_, other.pool_);
+        std::swap(native_, other.native_);
+        std::swap(where, other.where);
+    }
+
+    event_pool* pool_ = nullptr;
+    CUevent native_ = nullptr;
+};
+
+/// A pool of reusable events. Use from one thread at a time; must outlive its events.
+class event_pool {
+public:
+    event_pool(const driver_api& api, unsigned flags) noexcept : api_(api), flags_(flags) {}
+    event_pool(const event_pool&) = delete;
+    event_pool& operator=(const event_pool&) = delete;
+
+    CUresult take(pooled_event& e) noexcept
+    {
+        CUevent made = nullptr;
+        if (!free_.empty()) {
+            made = free_.back();
+            free_.pop_back();
+        } else if (auto r = api_.cuEventCreate(&made, flags_); r != CUDA_SUCCESS) {
+            return r;
+        }
+        e = pooled_event(*this, made);
+        return CUDA_SUCCESS;
+    }
+
+    void give_back(CUevent e) noexcept
+    {
+        try {
+            free_.push_back(e);
+        } catch (...) {
+            // The event leaks until its context is destroyed.
+        }
+    }
+
+    /// Destroys the events that are in the pool.
+    void clear() noexcept
+    {
+        for (CUevent e : free_)
+            (void)api_.cuEventDestroy(e);
+        free_.clear();
+    }
+
+private:
+    const driver_api& api_;
+    unsigned flags_;
+    std::vector<CUevent> free_;
+};
+
+pooled_event::~pooled_event()
+{
+    if (native_)
+        pool_->give_back(native_);
+}
+
+} // namespace coaccel::cuda
+
+#endif

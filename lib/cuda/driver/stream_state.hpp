@@ -1,0 +1,26 @@
+#ifndef COACCEL_CUDA_DRIVER_STREAM_STATE_HPP
+#define COACCEL_CUDA_DRIVER_STREAM_STATE_HPP
+
+#include "cuda/blas/blas_handle.hpp"
+#include "cuda/driver/driver_api.hpp"
+#include "cuda/driver/host_func_notifier.hpp"
+
+namespace coaccel::cuda {
+
+/// The state of one lane: its stream, the side stream for its notifications, its cuBLAS handle.
+class stream_state {
+public:
+    explicit stream_state(CUstream s) noexcept : native(s) {}
+    stream_state(const stream_state&) = delete;
+    stream_state& operator=(const stream_state&) = delete;
+
+    const CUstream native;
+    /// Created by the first notification.
+    CUstream side = nullptr;
+    host_func_notifier notifier;
+    blas_handle blas;
+};
+
+} // namespace coaccel::cuda
+
+#endif

@@ -1,0 +1,268 @@
+#include "context/buffers/operands.hpp"
+#include "device/device_core_nodes.hpp"
+
+#include <coaccel/core/detail/transfer_ops.hpp>
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+
+namespace coaccel::detail {
+namespace {
+
+// How many requests one turn starts before it yields the executor.
+constexpr int launches_per_turn = 256;
+
+bool same_memory(const any_ref& a, const any_ref& b) noexcept
+{
+    return a.device == b.device && a.generation == b.generation && a.slot == b.slot && a.version == b.version;
+}
+
+/// Whether its operands refer only to memory that it allocates itself.
+bool names_nothing_old(const request& r) noexcept
+{
+    const auto allocation_id = info_of<allocate_op>().id;
+    const auto made_before = [&](std::size_t op, const any_ref& ref) {
+        return std::ranges::any_of(r.ops.first(op), [&](const bound_op& o) {
+            return o.info->id == allocation_id && same_memory(static_cast<const allocation*>(o.reply)->ref, ref);
+        });
+    };
+    for (std::size_t i = 0; i < r.ops.size(); ++i)
+        for (std::size_t f = 0; f < r.ops[i].info->operands.size(); ++f) {
+            const any_ref& ref = operand_of(r.ops[i], f);
+            if (ref.device != 0 && !made_before(i, ref))
+                return false;
+        }
+    return true;
+}
+
+} // namespace
+
+void device_core::on_request(request& r)
+{
+    r.arrived = now_;
+    r.sequence = ++arrivals_;
+    if (r.cancel_id != 0)
+        cancellable_.insert(r);
+    switch (r.call) {
+    case request_kind::exec: return on_exec(r);
+    case request_kind::stats: asking_.push_back(r); return;
+    case request_kind::start:
+        if (unusable_)
+            return complete(r, unusable_);
+        starting_.push_back(r);
+        return follow(life_.start());
+    case request_kind::shutdown: return on_shutdown(static_cast<shutdown_call&>(r));
+    case request_kind::replace: return on_replace(r);
+    case request_kind::revive: return on_revive(r);
+    case request_kind::pinned:
+    case request_kind::compile: return on_side_call(r);
+    }
+}
+
+void device_core::on_exec(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.failed())
+        return complete(r, errc::device_failed);
+    const auto open = [this] { return context_ && context_->accepting() && life_.open(); };
+    // Requests that arrived in the same turn have not been started yet, although there may be room for them.
+    if (admission_.would_refuse(r) && open()) {
+        expire();
+        launch();
+    }
+    if (auto ec = admission_.offer(r, open(), now_))
+        complete(r, ec);
+}
+
+void device_core::on_shutdown(shutdown_call& r)
+{
+    stop(r.mode == coaccel::shutdown::abandon);
+    if (life_.state() == device_state::stopped)
+        return complete(r, {});
+    stopping_.push_back(r);
+    if (r.mode != coaccel::shutdown::abandon)
+        return;
+    while (request* waiting = admission_.pop())
+        complete(*waiting, errc::device_stopped);
+    end_side_calls(errc::device_stopped);
+}
+
+void device_core::on_replace(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.failed())
+        return complete(r, errc::device_failed);
+    replacing_.push_back(r);
+    if (!life_.replacing())
+        replace_at_ = r.sequence;
+    life_.replace();
+}
+
+void device_core::on_revive(request& r)
+{
+    if (life_.stopping())
+        return complete(r, errc::device_stopped);
+    if (life_.healthy())
+        return complete(r, {});
+    if (life_.failed_for_good())
+        return complete(
+            r, make_error_with_message(errc::device_failed, "no context can follow in this process after \"" +
+                                                                life_.reason().message() +
+                                                                "\"; a device with isolation::worker gets another"));
+    reviving_.push_back(r);
+    follow(life_.revive());
+}
+
+void device_core::on_cancel(std::uint64_t cancel_id, ending why)
+{
+    const auto found = cancellable_.find(cancel_id);
+    if (found == cancellable_.end())
+        return;
+    request& r = *found;
+    switch (r.call) {
+    case request_kind::exec:
+        if (!r.queued)
+            return give_up(r, why);
+        admission_.remove(r);
+        break;
+    case request_kind::start: starting_.remove(r); break;
+    case request_kind::shutdown: stopping_.remove(r); break;
+    case request_kind::replace: replacing_.remove(r); break;
+    case request_kind::revive: reviving_.remove(r); break;
+    case request_kind::pinned: pinning_.remove(r); break;
+    case request_kind::compile: std::erase(compiling_, static_cast<compile_call*>(&r)); break;
+    case request_kind::stats: return;
+    }
+    complete(r, asio::error::operation_aborted);
+}
+
+void device_core::on_cancel_all()
+{
+    while (request* r = admission_.pop())
+        complete(*r, asio::error::operation_aborted);
+    admission_.for_each_in_flight([this](request& r) { give_up(r, ending::terminal); });
+    end_side_calls(asio::error::operation_aborted);
+}
+
+// A release never overtakes earlier requests.
+void device_core::release_due()
+{
+    const request* waiting = admission_.front();
+    while (!releases_.empty() && (!waiting || releases_.front()->after < waiting->sequence)) {
+        context_->release(releases_.front()->ref);
+        releases_.pop_front();
+    }
+}
+
+void device_core::expire()
+{
+    while (request* r = admission_.expired(now_)) {
+        if (r->in_flight.is_linked())
+            give_up(*r, ending::deadline);
+        else
+            complete(*r, errc::deadline_exceeded);
+    }
+}
+
+/// The caller of an in-flight request gives up waiting for it.
+void device_core::give_up(request& r, ending why) noexcept
+{
+    const auto stage = r.given_up == given_up::no ? op_stage::started : op_stage::given_up;
+    const answer when = when_to_answer(stage, why, r.uses_callers_memory);
+    if (when == answer::as_it_ends)
+        return;
+    r.given_up = why == ending::deadline ? given_up::expired : given_up::cancelled;
+    if (when == answer::when_left)
+        return;
+    async_op_base* early = r.detach(error_of(r.given_up));
+    // If the early completion cannot be allocated, the caller is answered when the op ends.
+    if (!early)
+        return;
+    r.answered = true;
+    if (r.by_id.is_linked())
+        cancellable_.erase(cancellable_.iterator_to(r));
+    count(r, error_of(r.given_up));
+    done_.push_back(*early);
+}
+
+/// Whether the next waiting request may run on the current context. Requests that arrived before a replacement was
+/// requested still run on the old context, because their refs belong to it.
+bool device_core::may_start() noexcept
+{
+    const request* next = admission_.front();
+    return next && life_.running() && (life_.open() || next->sequence < replace_at_);
+}
+
+void device_core::launch()
+{
+    for (int n = 0; n < launches_per_turn && context_->accepting(); ++n) {
+        release_due();
+        request* r = may_start() ? admission_.next(order()) : nullptr;
+        if (!r)
+            return;
+        context_->submit(*r, now_);
+    }
+}
+
+void device_core::finished(request& r, error_code ec) noexcept
+{
+    admission_.finished(r);
+    if (may_run_again(r, ec)) {
+        r.outcome = {};
+        for (bound_op& o : r.ops) {
+            o.status = {};
+            o.state = nullptr;
+        }
+        return admission_.put_back(r);
+    }
+    statistics_.ran(r, std::max(now_, r.ended) - r.arrived);
+    // Destroying it releases the memory it allocated.
+    if (r.answered)
+        return r.destroy();
+    complete(r, r.given_up == given_up::no ? ec : error_of(r.given_up));
+}
+
+bool device_core::may_run_again(const request& r, const error_code& ec) const noexcept
+{
+    return r.options.retry == retry::idempotent && is_context_lost(ec) && r.given_up == given_up::no &&
+           !life_.abandoning() && !life_.failed() && names_nothing_old(r);
+}
+
+void device_core::complete(request& r, error_code ec) noexcept
+{
+    if (r.by_id.is_linked())
+        cancellable_.erase(cancellable_.iterator_to(r));
+    count(r, ec);
+    r.ec = ec;
+    done_.push_back(r);
+}
+
+void device_core::count(const request& r, const error_code& ec) noexcept
+{
+    if (r.call == request_kind::exec)
+        statistics_.ended(r, ec);
+}
+
+void device_core::fill(device_stats& s) const
+{
+    s.state = life_.state();
+    if (s.state == device_state::ready && admission_.in_flight() > 0)
+        s.state = device_state::busy;
+    s.generation = generation_count_;
+    s.queued = admission_.queued();
+    s.in_flight = admission_.in_flight();
+    s.at = clock::now();
+    s.restarts = generation_count_ > 1 ? generation_count_ - 1 : 0;
+    if (context_) {
+        s.backend = context_->backend_name();
+        s.hardware = context_->hardware();
+        s.memory = context_->memory();
+        s.live_buffers = context_->live_buffers();
+    }
+    statistics_.fill(s);
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,66 @@
+#ifndef COACCEL_WORKER_CHILD_REMOTE_REQUEST_HPP
+#define COACCEL_WORKER_CHILD_REMOTE_REQUEST_HPP
+
+#include "context/context.hpp"
+#include "worker/child/received_kernels.hpp"
+#include "worker/protocol/wire.hpp"
+
+#include <coaccel/core/detail/transfer_ops.hpp>
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace coaccel::worker {
+
+/// A request from the parent, in the worker. Objects are reused.
+class COACCEL_DECL remote_request final : public detail::request {
+public:
+    /// Copies the decoded request; nothing refers to the record afterwards.
+    ///
+    /// Errors: errc::unsupported_op for an op that this build or backend does not know, errc::worker_corrupted for an
+    /// invalid one.
+    error_code load(const submit_frame& frame, const detail::context& context, const received_kernels& images,
+                    std::span<std::byte> staging);
+
+    void prepare(std::size_t i) noexcept override;
+    void post() override {}
+    void destroy() noexcept override {}
+
+    /// Writes the replies of all ops in order; for a failed request only its allocations.
+    void put_replies(encoder& out, bool succeeded) const;
+
+    std::uint64_t id() const noexcept { return id_; }
+    /// The buffer that op i allocated.
+    const any_ref& made(std::size_t i) const noexcept { return cells_[i].made.ref; }
+
+private:
+    // The strictest alignment that an op can have.
+    struct alignas(16) unit {
+        std::byte bytes[16];
+    };
+
+    struct cell {
+        op_kind what = op_kind::plain;
+        std::vector<unit> op;
+        std::vector<unit> reply;
+        detail::allocation made;
+        /// The description of a launch, which each launch brings along.
+        op_info own;
+        std::shared_ptr<const void> kept;
+    };
+
+    error_code load_op(const op_frame& frame, std::size_t i, const detail::context& context,
+                       const received_kernels& images, std::span<std::byte> staging);
+    error_code load_launch(const op_frame& frame, cell& c, const received_kernels& images);
+    bool check_refs(cell& c, const op_info& info, std::size_t i) const noexcept;
+
+    std::uint64_t id_ = 0;
+    std::deque<cell> cells_;
+    std::vector<bound_op> bound_;
+};
+
+} // namespace coaccel::worker
+
+#endif

@@ -1,0 +1,334 @@
+#include "worker/parent/remote_context.hpp"
+
+#include "context/buffers/buffer_table.hpp"
+#include "context/buffers/operands.hpp"
+#include "context/faults/op_problem.hpp"
+#include "context/lanes/lane_selector.hpp"
+#include "jit/registry.hpp"
+#include "posix/fork_detector.hpp"
+
+#include <coaccel/host/fault_injector.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/plugin.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace coaccel::worker {
+
+using detail::clock;
+using detail::request;
+
+namespace {
+
+// Limit on the ops in one record; `send` also checks the size of the record.
+constexpr std::size_t most_ops = 200;
+
+/// Such an op carries its own description (its operands), which is sent with it.
+bool is_packed(const bound_op& op) noexcept
+{
+    return op.info->id == jit::launch_op_id || op.info->id == plugin::call_op_id;
+}
+
+bool is_allocation(const bound_op& op) noexcept
+{
+    return op.info->id == info_of<detail::allocate_op>().id;
+}
+
+/// A kernel may have a host function and GPU code; a worker on the CPU could run only the host function.
+bool needs_host_function(const jit::launch_head& head, std::string_view backend) noexcept
+{
+    if (head.host == 0)
+        return false;
+    const auto image = jit::find_image(head.kernel);
+    return !image || image->code.empty() || backend == "host";
+}
+
+error_code launch_refusal(const jit::launch_head& head, std::string_view backend)
+{
+    const bool for_host = needs_host_function(head, backend);
+    if (!for_host && backend != "host")
+        return {};
+    const auto image = jit::find_image(head.kernel);
+    const std::string_view kernel = image ? std::string_view(image->name) : "";
+    if (for_host)
+        return detail::op_error(errc::not_isolatable, "jit.launch",
+                                {"the host function of the kernel ", kernel,
+                                 " is code of this process, and the device is in a worker process; put it into a "
+                                 "plug-in and use plugin::call, or use isolation::in_process"});
+    // The worker reports the error for a kernel that no longer exists.
+    if (!image)
+        return {};
+    return detail::op_error(
+        errc::unsupported_op, "jit.launch",
+        {"the kernel ", kernel,
+         " is code for a GPU, and the device is a worker process on the CPU; put a function for the "
+         "CPU into a plug-in and use plugin::call, or use a GPU"});
+}
+
+/// Polling around the expected time of a reply lasts no longer than the worker's options allow.
+detail::wait_policy rule_for(context_options options, const remote_setup& setup) noexcept
+{
+    options.spin_budget = std::min(options.spin_budget, setup.spin);
+    return detail::wait_policy(options);
+}
+
+} // namespace
+
+remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<doorbell_waiter> watch,
+                               detail::context_events& events, const context_options& options, remote_setup setup)
+    : link_(std::move(link)), watch_(std::move(watch)), events_(events), setup_(std::move(setup)),
+      rule_(rule_for(options, setup_)),
+      reply_watch_(reply_watch::limit_for(options.hang_timeout, link_->start_timeout())), images_(setup_.images),
+      copy_jobs_(setup_.copy_threads)
+{
+    link_->listen(wake_up());
+    setup_.memory->listen(wake_up());
+    out_.put(message_type::adopt);
+    out_.put(setup_.identity.device);
+    out_.put(setup_.identity.generation);
+    post(out_.record());
+}
+
+remote_context::~remote_context()
+{
+    setup_.memory->listen({});
+    link_->listen({});
+    watch_->stop();
+    copy_jobs_.stop();
+    // The process must have ended before its memory is reused, because it may still write to it. A process that cannot
+    // be killed keeps the memory.
+    link_->end(errc::worker_exited);
+    const bool gone = link_->wait_for_end();
+    link_.reset();
+    if (!gone)
+        return;
+    for (const piece& p : pieces_)
+        setup_.memory->give_back(p.block);
+    for (const in_flight_request& f : requests_)
+        if (f.block)
+            setup_.memory->give_back(*f.block);
+}
+
+notification remote_context::wake_up() noexcept
+{
+    return {[](void* events) noexcept { static_cast<detail::context_events*>(events)->wake(); }, &events_};
+}
+
+// --- requests -----------------------------------------------------------------------------------------------------
+
+void remote_context::submit(request& r, clock::time_point now)
+{
+    r.launched = last_moved_ = now;
+    if (detail::forked())
+        condemn(errc::context_lost);
+    if (dying_)
+        return events_.finished(r, errc::context_lost);
+    if (auto ec = refusal(r))
+        return events_.finished(r, ec);
+    // Images are sent immediately even if the request has to wait: nothing has started yet that a failure would have to
+    // undo.
+    if (auto ec = send_images(r))
+        return events_.finished(r, ec);
+    if (must_wait(r))
+        held_.push_back({&r, {}});
+    else
+        start(r);
+}
+
+error_code remote_context::refusal(const request& r) const
+{
+    if (r.ops.size() > most_ops)
+        return make_error_with_message(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) +
+                                                                   " ops; a worker takes at most " +
+                                                                   std::to_string(most_ops));
+    if (r.options.priority > priority::high)
+        return detail::bad_priority(r.options);
+    const bool allocates = std::ranges::any_of(r.ops, [](const bound_op& o) { return is_allocation(o); });
+    for (std::size_t i = 0; i < r.ops.size(); ++i) {
+        const bound_op& o = r.ops[i];
+        if (auto ec = refusal(o))
+            return detail::placed(r, i, ec);
+        // The operands of a request that allocates refer to buffers that do not exist yet.
+        if (auto ec = allocates ? error_code() : nonsense(o))
+            return detail::placed(r, i, ec);
+    }
+    return {};
+}
+
+error_code remote_context::refusal(const bound_op& o) const
+{
+    if (o.info->id == detail::user_op_id)
+        return detail::op_error(errc::not_isolatable, o.info->name,
+                                {"the function is code of this process, and the device is in a worker process; put it "
+                                 "into a plug-in and use plugin::call, or use isolation::in_process"});
+    if (is_allocation(o)) {
+        if (o.as<detail::allocate_op>().kind != memory_kind::managed)
+            return {};
+        return detail::op_error(errc::not_isolatable, o.info->name,
+                                {"managed memory is memory of this process too, which a worker process does not share; "
+                                 "use isolation::in_process"});
+    }
+    if (o.info->id == jit::launch_op_id)
+        if (auto ec = launch_refusal(o.as<jit::launch_head>(), backend_name()))
+            return ec;
+    if (o.info->size > largest_op)
+        return detail::op_error(errc::unsupported_op, o.info->name,
+                                {"it has ", o.info->size, " bytes, a worker takes at most ", largest_op});
+    return {};
+}
+
+/// Checks for operands that a worker treats as a protocol error, although a caller's mistake can be the cause.
+error_code remote_context::nonsense(const bound_op& o) const noexcept
+{
+    for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
+        const any_ref& ref = detail::operand_of(o, i);
+        if (is_dtype(ref.type) && ref.device != made_here)
+            continue;
+        const auto ec = detail::check_origin(ref, setup_.identity);
+        return detail::operand_error(o, i, ec ? errc_of(ec) : errc::wrong_dtype, setup_.identity, {});
+    }
+    return {};
+}
+
+// A copy is sent to the worker in pieces; a request that uses the same buffer is sent after the last piece.
+bool remote_context::blocked(std::uint32_t slot) const noexcept
+{
+    for (const copy& c : copies_)
+        if (!c.state.all_sent() && !c.allocating && c.what.ref.slot == slot)
+            return true;
+    return std::ranges::any_of(held_,
+                               [&](const held& h) { return h.who ? uses(*h.who, slot) : h.released.slot == slot; });
+}
+
+bool remote_context::must_wait(const request& r) const noexcept
+{
+    if (copies_.empty() && held_.empty())
+        return false;
+    for (const bound_op& o : r.ops)
+        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
+            const any_ref& ref = detail::operand_of(o, i);
+            if (ref.device == setup_.identity.device && blocked(ref.slot))
+                return true;
+        }
+    return false;
+}
+
+bool remote_context::uses(const request& r, std::uint32_t slot) const noexcept
+{
+    for (const bound_op& o : r.ops)
+        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
+            const any_ref& ref = detail::operand_of(o, i);
+            if (ref.device == setup_.identity.device && ref.slot == slot)
+                return true;
+        }
+    return false;
+}
+
+void remote_context::start(request& r)
+{
+    if (auto v = view_transfer(r.ops.back()))
+        return start_copy(r, *v);
+    send(r, {.who = &r}, nullptr, 0);
+}
+
+injected_fault remote_context::next_injected_fault(std::size_t ops) noexcept
+{
+    injected_fault chosen = injected_fault::none;
+    for (std::size_t i = 0; i < ops && setup_.faults; ++i) {
+        const auto verdict = setup_.faults->next_op();
+        if (verdict == fault_injector::verdict::poison)
+            chosen = injected_fault::poison;
+        else if (verdict == fault_injector::verdict::hang && chosen == injected_fault::none)
+            chosen = injected_fault::hang;
+    }
+    return chosen;
+}
+
+/// Sends all ops of a request in one record; its transfer, if it has one, uses the memory at this offset.
+void remote_context::send(request& r, in_flight_request f, const transfer_view* v, std::uint64_t offset)
+{
+    // A record that only allocates the buffer for a copy contains just the first op, the allocation.
+    const std::size_t count = f.allocation_of ? 1 : r.ops.size();
+    const std::uint64_t id = enlist(f);
+    out_.clear();
+    put_submit_head(out_, id, r.options, next_injected_fault(count), static_cast<std::uint8_t>(count));
+    for (std::size_t i = 0; i < count; ++i) {
+        r.prepare(i);
+        bound_op& o = r.ops[i];
+        op_frame frame;
+        if (is_allocation(o)) {
+            const auto& a = o.as<detail::allocate_op>();
+            frame.what = op_kind::allocate;
+            frame.count = a.count;
+            frame.type = a.type;
+            static_cast<detail::allocation*>(o.reply)->ref = {
+                .device = made_here, .slot = static_cast<std::uint32_t>(i), .size = a.count, .type = a.type};
+        } else if (v && i + 1 == count) {
+            frame.what = v->way == transfer_view::direction::to_device ? op_kind::write : op_kind::read;
+            frame.ref = view_transfer(o)->ref;
+            frame.offset = offset;
+            frame.count = v->count;
+            frame.type = v->type;
+        } else {
+            frame.what = is_packed(o) ? op_kind::launch : op_kind::plain;
+            frame.id = o.info->id;
+            frame.reply_size = o.info->reply_size;
+            frame.data = {static_cast<const std::byte*>(o.op), o.info->size};
+            frame.operands = frame.what == op_kind::launch ? o.info->operands : std::vector<op_field>();
+        }
+        put_op(out_, frame);
+    }
+    // Clear the placeholder refs, so that they are not mistaken for buffers if the request fails.
+    for (std::size_t i = 0; i < r.ops.size(); ++i) {
+        if (is_allocation(r.ops[i]))
+            static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
+        r.prepare(i);
+    }
+    if (out_.record().size() <= link_->requests().max_record())
+        return post(out_.record());
+    delist(id);
+    events_.finished(
+        r, make_error_with_message(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) + " ops has " +
+                                                               std::to_string(out_.record().size()) +
+                                                               " bytes; a worker takes at most " +
+                                                               std::to_string(link_->requests().max_record())));
+}
+
+void remote_context::release(const any_ref& buffer) noexcept
+{
+    if (dying_ || detail::forked() || buffer.device != setup_.identity.device ||
+        buffer.generation != setup_.identity.generation)
+        return;
+    live_buffers_ -= live_buffers_ > 0;
+    if (blocked(buffer.slot))
+        held_.push_back({nullptr, buffer});
+    else
+        send_release(buffer);
+}
+
+void remote_context::send_release(const any_ref& buffer)
+{
+    out_.clear();
+    buffers_.remove(buffer);
+    out_.put(message_type::release);
+    out_.put_ref(buffer);
+    post(out_.record());
+}
+
+void remote_context::let_go_of_held()
+{
+    std::deque<held> all;
+    all.swap(held_);
+    // Each entry may have to wait for the entries before it.
+    for (const held& h : all) {
+        if (h.who ? must_wait(*h.who) : blocked(h.released.slot))
+            held_.push_back(h);
+        else if (h.who)
+            start(*h.who);
+        else
+            send_release(h.released);
+    }
+}
+
+} // namespace coaccel::worker

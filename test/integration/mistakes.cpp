@@ -1,0 +1,188 @@
+#include "isolated.hpp"
+#include "jit/image.hpp"
+#include "support/gate.hpp"
+
+#include <coaccel/ops/jit.hpp>
+#include <coaccel/ops/plugin.hpp>
+
+#include <boost/asio/detached.hpp>
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+
+// docs/mistakes.md shows messages in text blocks: they must be exactly the messages produced here.
+namespace {
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using test::await;
+using test::isolated_fixture;
+using test::isolated_options;
+using test::lone_device;
+using test::numbers;
+
+std::set<std::string> messages_of_page()
+{
+    std::ifstream page(COACCEL_TEST_MISTAKES_PAGE);
+    REQUIRE(page.good());
+    std::set<std::string> found;
+    bool inside = false;
+    for (std::string line; std::getline(page, line);) {
+        if (line.starts_with("```"))
+            inside = line == "```text";
+        else if (inside)
+            found.insert(line);
+    }
+    return found;
+}
+
+class collection {
+public:
+    template <class Result>
+    void add(const Result& r)
+    {
+        REQUIRE_FALSE(r);
+        add(r.error());
+    }
+
+    void add(const error_code& ec)
+    {
+        static const std::regex process("^worker [0-9]+:");
+        messages.insert(std::regex_replace(ec.message(), process, "worker PID:"));
+    }
+
+    std::set<std::string> messages;
+};
+
+void does_nothing(const jit::launch_shape&) {}
+
+jit::kernel make_kernel(bool with_host)
+{
+    jit::compile_options options("scale");
+    if (with_host)
+        options.host(does_nothing);
+    return jit::make_kernel(options, {"scale", "code", {}}).value();
+}
+
+void fields(collection& c)
+{
+    lone_device f(test::pool_options());
+    const auto x = f.upload(numbers(12));
+    const auto y = f.upload(numbers(10));
+    const auto z = f.upload(numbers(8));
+    const memory::fill<float> fill{.dst = x, .value = 1.0f};
+    c.add(f.exec(blas::gemm<float>{.a = x, .b = x, .c = y, .m = 2, .n = 2}));
+    c.add(f.exec(blas::gemm<float>{.a = x, .b = x, .c = y, .m = 3, .n = 2, .k = 2, .lda = 2}));
+    c.add(f.exec(blas::axpy<float>{.x = z, .y = y, .n = 9}));
+    c.add(await(f.io, f.gpu.async_exec(seq(fill, fill, memory::copy<float>{.src = x, .dst = y}))));
+    c.add(f.exec(memory::copy<float>{.src = x.subspan(0, 8), .dst = x.subspan(4, 8)}));
+    std::vector<float> host(10);
+    c.add(await(f.io, f.gpu.async_read(x, host)));
+}
+
+void refs(collection& c)
+{
+    lone_device f(test::pool_options());
+    lone_device other(test::pool_options());
+    auto x = f.upload(numbers(12));
+    const auto y = f.upload(numbers(12));
+    const auto elsewhere = other.upload(numbers(12));
+    c.add(f.exec(memory::fill<float>{}));
+    c.add(f.exec(memory::fill<float>{.dst = elsewhere}));
+    c.add(f.exec(memory::fill<double>{.dst = ref<double>::from_raw(x.ref().raw())}));
+    c.add(await(f.io, f.gpu.async_download(x.subspan(8, 8))));
+    const auto dangling = x.ref();
+    x.reset();
+    c.add(f.exec(memory::fill<float>{.dst = dangling}));
+    REQUIRE(await(f.io, f.gpu.async_replace()));
+    c.add(f.exec(memory::fill<float>{.dst = y}));
+}
+
+void resources(collection& c)
+{
+    auto o = test::pool_options();
+    o.host.memory_limit = 1 << 20;
+    o.queue.max_in_flight = 1;
+    lone_device f(o);
+    c.add(await(f.io, f.gpu.async_alloc<float>(1 << 20)));
+    const auto x = f.upload(numbers(4));
+    test::gate gate;
+    f.gpu.async_submit(inout(x), test::gate_op{&gate}, asio::detached);
+    test::run_until(f.io, [&] { return gate.reached(1); });
+    const memory::fill<float> fill{.dst = x, .value = 1.0f};
+    exec_options at_once;
+    at_once.when_full = when_full::fail;
+    c.add(await(f.io, f.gpu.with(at_once).async_exec(fill)));
+    c.add(await(f.io, f.gpu.with(within(0ms)).async_exec(fill)));
+    gate.open();
+}
+
+void devices(collection& c)
+{
+    // Completes on a thread of the system executor.
+    c.add(device().async_alloc<float>(1)(asio::use_future).get());
+    lone_device f(test::pool_options());
+    REQUIRE(await(f.io, f.gpu.async_shutdown()));
+    c.add(await(f.io, f.gpu.async_alloc<float>(1)));
+
+    fault_injector faults;
+    auto o = test::pool_options();
+    o.host.injector = &faults;
+    o.restart.max_restarts = 0;
+    lone_device broken(o);
+    faults.poison();
+    (void)await(broken.io, broken.gpu.async_alloc<float>(1, memory_init::zero));
+    test::run_until(broken.io, [&] { return broken.gpu.status().state == device_state::failed; });
+    c.add(await(broken.io, broken.gpu.async_alloc<float>(1)));
+}
+
+struct leave_alone {
+    void operator()(native_stream, std::span<const float>) const {}
+};
+
+void own_code(collection& c)
+{
+    lone_device f(test::pool_options());
+    const auto bare = make_kernel(false);
+    const auto kernel = make_kernel(true);
+    c.add(f.exec(jit::launch(bare, {})));
+    c.add(f.exec(jit::launch(kernel, {.grid = {0, 1, 1}})));
+    const auto x = f.upload(numbers(4));
+    c.add(f.exec(plugin::call("smooth", in(x))));
+
+    isolated_fixture worker;
+    const auto there = worker.upload(numbers(4));
+    c.add(worker.exec(jit::launch(kernel, {})));
+    c.add(worker.exec(jit::launch(bare, {})));
+    c.add(await(worker.io, worker.gpu.async_submit(in(there), leave_alone{})));
+
+    asio::io_context io{1};
+    auto o = isolated_options();
+    o.restart.max_restarts = 0;
+    o.worker.program = "/usr/bin/true";
+    c.add(await(io, device::async_create(io.get_executor(), o)));
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("mistakes");
+
+TEST_CASE("docs/mistakes.md shows exactly the messages of the library")
+{
+    collection c;
+    fields(c);
+    refs(c);
+    resources(c);
+    devices(c);
+    own_code(c);
+    const auto page = messages_of_page();
+    for (const auto& m : c.messages)
+        CHECK_MESSAGE(page.contains(m), "not in docs/mistakes.md: " << m);
+    for (const auto& m : page)
+        CHECK_MESSAGE(c.messages.contains(m), "not produced: " << m);
+}
+
+TEST_SUITE_END();

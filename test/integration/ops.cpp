@@ -1,0 +1,14 @@
+#include "isolated.hpp"
+#include "support/device_fixture.hpp"
+
+// Runs the test cases of the ops on a device in a worker process.
+namespace {
+
+std::vector<coaccel::device_options> workers()
+{
+    return {test::isolated_options()};
+}
+
+[[maybe_unused]] const bool chosen = (test::devices_under_test = &workers, true);
+
+} // namespace

@@ -1,0 +1,132 @@
+#include "isolated.hpp"
+#include "posix/unique_fd.hpp"
+#include "worker/protocol/wire.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <unistd.h>
+
+using namespace coaccel;
+using namespace std::chrono_literals;
+using test::isolated_fixture;
+using test::isolated_options;
+using test::numbers;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_child(const fs::path& process)
+{
+    std::ifstream file(process / "stat");
+    std::string line;
+    std::getline(file, line);
+    const auto name_end = line.rfind(')');
+    char state = 'Z';
+    int parent = 0;
+    return name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 &&
+           state != 'Z' && parent == ::getpid();
+}
+
+/// Whether the worker has reported its context: something was written to its reply ring.
+bool has_spoken(const fs::path& process)
+{
+    using worker::control_block;
+    const coaccel::detail::unique_fd control(::open((process / "fd" / "3").c_str(), O_RDONLY | O_CLOEXEC));
+    std::uint64_t written = 0;
+    return control &&
+           ::pread(control.get(), &written, sizeof written,
+                   offsetof(control_block, replies) + offsetof(worker::ring_control, written)) == sizeof written &&
+           written != 0;
+}
+
+/// The ready workers of this process except this one.
+std::vector<int> ready_besides(int worker)
+{
+    std::vector<int> found;
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const int pid = std::atoi(entry.path().filename().c_str());
+        if (pid <= 0 || pid == worker || !is_child(entry.path()))
+            continue;
+        // Between fork and exec it is a copy of this process.
+        if (fs::read_symlink(entry.path() / "exe", ec).filename() == "coaccel-worker" && has_spoken(entry.path()))
+            found.push_back(pid);
+    }
+    return found;
+}
+
+struct standby_fixture : isolated_fixture {
+    using isolated_fixture::isolated_fixture;
+
+    /// Waits for a ready standby other than `before`.
+    int wait_for_standby(int before = 0)
+    {
+        const int first = process();
+        std::vector<int> found;
+        test::run_until(io, [&] {
+            found = ready_besides(first);
+            return found.size() == 1 && found.front() != before;
+        });
+        return found.front();
+    }
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("isolated standby");
+
+TEST_CASE("a killed standby is replaced before it is needed, and the device continues")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    standby_fixture f(o);
+    const auto x = f.upload(numbers(100));
+    const int first = f.process();
+    const int killed = f.wait_for_standby();
+    REQUIRE(::kill(killed, SIGKILL) == 0);
+    const int next = f.wait_for_standby(killed);
+    CHECK(f.process() == first);
+    CHECK(f.gpu.status().generation == 1);
+    CHECK(f.download(x.ref()) == numbers(100));
+    f.send(SIGKILL);
+    f.wait_for_generation(2);
+    CHECK(f.process() == next);
+    CHECK(f.download(f.upload(numbers(10)).ref()) == numbers(10));
+}
+
+TEST_CASE("a device with a standby does not wait for the back-off")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    o.restart.initial_backoff = o.restart.max_backoff = std::chrono::minutes(10);
+    standby_fixture f(o);
+    for (const generation g : {generation(2), generation(3)}) {
+        (void)f.wait_for_standby();
+        f.send(SIGKILL);
+        f.wait_for_generation(g);
+    }
+    CHECK(f.download(f.upload(numbers(10)).ref()) == numbers(10));
+}
+
+TEST_CASE("a standby without heartbeats is replaced")
+{
+    auto o = isolated_options();
+    o.standby = 1;
+    o.worker.heartbeat = 200ms;
+    standby_fixture f(o);
+    const int first = f.process();
+    const int stopped = f.wait_for_standby();
+    REQUIRE(::kill(stopped, SIGSTOP) == 0);
+    CHECK(f.wait_for_standby(stopped) != stopped);
+    CHECK(f.process() == first);
+    CHECK(f.gpu.status().generation == 1);
+}
+
+TEST_SUITE_END();
