@@ -1,4 +1,5 @@
 #include "isolated.hpp"
+#include "support/forked_child.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,53 +13,18 @@
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::error_in_child;
+using test::first_mistake;
+using test::in_forked_child;
 using test::isolated_fixture;
 using test::isolated_options;
+using test::never_answered;
+using test::notified;
 using test::numbers;
+using test::runs_until;
+using test::well;
 
 namespace {
-
-enum : int { well = 0, first_mistake = 10, never_answered = 90 };
-
-/// Forks as Asio requires. The child runs the function and exits with its result; no object of this process is
-/// destroyed there. SIGALRM ends a child that hangs.
-template <class Function>
-int in_forked_child(asio::io_context& io, Function function)
-{
-    io.notify_fork(asio::execution_context::fork_prepare);
-    const auto pid = ::fork();
-    if (pid == 0) {
-        ::alarm(20);
-        io.notify_fork(asio::execution_context::fork_child);
-        ::_exit(function());
-    }
-    io.notify_fork(asio::execution_context::fork_parent);
-    REQUIRE(pid > 0);
-    int status = 0;
-    REQUIRE(::waitpid(pid, &status, 0) == pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-/// Without doctest, which belongs to the parent: the child reports errors with its exit status.
-template <class Condition>
-bool runs_until(asio::io_context& io, Condition condition)
-{
-    io.restart();
-    const auto end = std::chrono::steady_clock::now() + 10s;
-    while (!condition() && std::chrono::steady_clock::now() < end)
-        io.run_one_for(1ms);
-    return condition();
-}
-
-/// The error of an operation; no value if it never completed.
-template <class Operation>
-std::optional<error_code> error_of(asio::io_context& io, Operation operation)
-{
-    std::optional<error_code> answer;
-    std::move(operation)([&](auto r) { answer = r ? error_code() : r.error(); });
-    runs_until(io, [&] { return answer.has_value(); });
-    return answer;
-}
 
 bool is_lost(const std::optional<error_code>& ec)
 {
@@ -79,20 +45,20 @@ TEST_CASE("in a forked child a device is lost, and its parent's device is unaffe
         auto x = f.upload(numbers(100));
         auto y = f.upload(numbers(100));
         const int worker = f.process();
-        const int status = in_forked_child(f.io, [&]() -> int {
-            const auto first = error_of(f.io, f.gpu.async_exec(memory::fill<float>{x, 7.0f}));
+        const int status = in_forked_child(f.io, notified::yes, [&]() -> int {
+            const auto first = error_in_child(f.io, f.gpu.async_exec(memory::fill<float>{x, 7.0f}));
             if (!first)
                 return never_answered;
             if (!is_context_lost(*first))
                 return first_mistake;
             // No new context is made here, so no request may wait for one.
-            const auto second = error_of(f.io, f.gpu.async_exec(memory::fill<float>{x, 8.0f}));
+            const auto second = error_in_child(f.io, f.gpu.async_exec(memory::fill<float>{x, 8.0f}));
             if (!is_lost(second))
                 return second ? first_mistake + 1 : never_answered + 1;
-            const auto third = error_of(f.io, f.gpu.async_alloc<float>(10));
+            const auto third = error_in_child(f.io, f.gpu.async_alloc<float>(10));
             if (!is_lost(third))
                 return third ? first_mistake + 2 : never_answered + 2;
-            const auto fourth = error_of(f.io, f.gpu.async_download(y));
+            const auto fourth = error_in_child(f.io, f.gpu.async_download(y));
             if (!is_lost(fourth))
                 return fourth ? first_mistake + 3 : never_answered + 3;
             if (f.gpu.status().state != device_state::failed)
@@ -114,7 +80,7 @@ TEST_CASE("a forked child may destroy a device and its buffers in any order")
     const int worker = f.process();
     SUBCASE("the buffers are destroyed first")
     {
-        CHECK(in_forked_child(f.io, [&]() -> int {
+        CHECK(in_forked_child(f.io, notified::yes, [&]() -> int {
                   x.reset();
                   pinned = {};
                   f.gpu = {};
@@ -126,7 +92,7 @@ TEST_CASE("a forked child may destroy a device and its buffers in any order")
     }
     SUBCASE("the device is destroyed first")
     {
-        CHECK(in_forked_child(f.io, [&]() -> int {
+        CHECK(in_forked_child(f.io, notified::yes, [&]() -> int {
                   f.gpu = {};
                   f.work.reset();
                   f.io.restart();
@@ -139,16 +105,16 @@ TEST_CASE("a forked child may destroy a device and its buffers in any order")
     }
     SUBCASE("the device is shut down")
     {
-        CHECK(in_forked_child(f.io, [&]() -> int {
-                  return error_of(f.io, f.gpu.async_shutdown()) ? well : never_answered;
+        CHECK(in_forked_child(f.io, notified::yes, [&]() -> int {
+                  return error_in_child(f.io, f.gpu.async_shutdown()) ? well : never_answered;
               }) == well);
     }
     SUBCASE("the device is used, then shut down")
     {
-        CHECK(in_forked_child(f.io, [&]() -> int {
-                  if (!is_lost(error_of(f.io, f.gpu.async_exec(memory::fill<float>{x, 7.0f}))))
+        CHECK(in_forked_child(f.io, notified::yes, [&]() -> int {
+                  if (!is_lost(error_in_child(f.io, f.gpu.async_exec(memory::fill<float>{x, 7.0f}))))
                       return first_mistake;
-                  return error_of(f.io, f.gpu.async_shutdown()) ? well : never_answered;
+                  return error_in_child(f.io, f.gpu.async_shutdown()) ? well : never_answered;
               }) == well);
     }
     CHECK(f.process() == worker);
@@ -170,10 +136,10 @@ TEST_CASE("a forked child may destroy its whole copy of a device that was busy b
         const auto data = numbers(4'000'000);
         auto x = f->upload(data);
         const int worker = f->process();
-        const int status = in_forked_child(f->io, [&]() -> int {
-            if (used && !is_lost(error_of(f->io, f->gpu.async_download(x))))
+        const int status = in_forked_child(f->io, notified::yes, [&]() -> int {
+            if (used && !is_lost(error_in_child(f->io, f->gpu.async_download(x))))
                 return first_mistake;
-            if (used && !is_lost(error_of(f->io, f->gpu.async_upload(data))))
+            if (used && !is_lost(error_in_child(f->io, f->gpu.async_upload(data))))
                 return first_mistake + 1;
             x.reset();
             f.reset();
@@ -198,12 +164,12 @@ TEST_CASE("a device that waits for its next worker during a fork is lost in the 
     f.io.restart();
     f.io.poll();
     REQUIRE_FALSE(waited);
-    const int status = in_forked_child(f.io, [&]() -> int {
-        if (!is_lost(error_of(f.io, f.gpu.async_alloc<float>(10))))
+    const int status = in_forked_child(f.io, notified::yes, [&]() -> int {
+        if (!is_lost(error_in_child(f.io, f.gpu.async_alloc<float>(10))))
             return first_mistake;
         if (!runs_until(f.io, [&] { return waited.has_value(); }))
             return never_answered;
-        return is_lost(waited) && error_of(f.io, f.gpu.async_shutdown()) ? well : first_mistake + 1;
+        return is_lost(waited) && error_in_child(f.io, f.gpu.async_shutdown()) ? well : first_mistake + 1;
     });
     CHECK(status == well);
     // The parent's wait completes too, after its time.
@@ -217,8 +183,8 @@ TEST_CASE("a forked child cannot create isolated devices and gets an error")
     isolated_fixture f;
     auto o = isolated_options();
     o.restart.max_restarts = 1;
-    const int status = in_forked_child(f.io, [&]() -> int {
-        const auto ec = error_of(f.io, device::async_create(f.io.get_executor(), o));
+    const int status = in_forked_child(f.io, notified::yes, [&]() -> int {
+        const auto ec = error_in_child(f.io, device::async_create(f.io.get_executor(), o));
         if (!ec)
             return never_answered;
         return is_lost(ec) || *ec == errc::start_failed ? well : first_mistake;
@@ -246,7 +212,7 @@ TEST_CASE("ops in flight during a fork are lost in the child and succeed in the 
     f.io.poll();
     REQUIRE(all < 20);
     const int before = all;
-    const int status = in_forked_child(f.io, [&]() -> int {
+    const int status = in_forked_child(f.io, notified::yes, [&]() -> int {
         if (!runs_until(f.io, [&] { return all == 20; }))
             return never_answered;
         // Detects a second completion.

@@ -29,7 +29,7 @@ public:
     std::optional<std::uint64_t> take(std::uint64_t bytes);
     void give_back(std::uint64_t offset) noexcept;
 
-    /// The offset of the caller's memory in the area; nothing unless all of it lies inside.
+    /// The offset of the caller's memory in the area; no value if any of it lies outside.
     std::optional<std::uint64_t> offset_of(const void* memory, std::uint64_t bytes) const noexcept;
 
     std::byte* at(std::uint64_t offset) const noexcept { return area_.bytes().data() + offset; }

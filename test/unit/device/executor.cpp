@@ -63,6 +63,7 @@ TEST_CASE("poll() returns while an op runs, even near its expected end")
         while (!done) {
             io.restart();
             most = std::max(most, io.poll());
+            // A program that polls in its own loop does other things in between.
             std::this_thread::sleep_for(50us);
         }
     }

@@ -1,5 +1,6 @@
 #include "device/blocking_pool.hpp"
 #include "support/devices.hpp"
+#include "support/forked_child.hpp"
 #include "support/gate.hpp"
 #include "support/sanitized.hpp"
 
@@ -10,8 +11,6 @@
 
 #include <memory>
 #include <optional>
-#include <sys/wait.h>
-#include <unistd.h>
 
 // A process that forks while it has a device. The device's threads do not exist in the child.
 
@@ -20,73 +19,36 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::error_in_child;
+using test::first_mistake;
+using test::in_forked_child;
 using test::make_device;
+using test::never_answered;
+using test::notified;
+using test::runs_until;
+using test::well;
 
 TEST_SUITE_BEGIN("device forks");
 
-enum : int { well = 0, first_mistake = 10, never_answered = 90 };
-enum class told : bool { no, yes };
-
-/// Runs the function in a forked child, which exits with the returned value. A child that hangs is killed by a signal.
-template <class Function>
-int in_forked_child(asio::io_context& io, told asio_knows, Function function)
-{
-    if (asio_knows == told::yes)
-        io.notify_fork(asio::execution_context::fork_prepare);
-    const auto pid = ::fork();
-    if (pid == 0) {
-        ::alarm(30);
-        if (asio_knows == told::yes)
-            io.notify_fork(asio::execution_context::fork_child);
-        ::_exit(function());
-    }
-    if (asio_knows == told::yes)
-        io.notify_fork(asio::execution_context::fork_parent);
-    REQUIRE(pid > 0);
-    int status = 0;
-    REQUIRE(::waitpid(pid, &status, 0) == pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-/// Does not use doctest, whose state belongs to the parent process.
-template <class Condition>
-bool runs_until(asio::io_context& io, Condition condition)
-{
-    io.restart();
-    const auto end = std::chrono::steady_clock::now() + 15s;
-    while (!condition() && std::chrono::steady_clock::now() < end)
-        io.run_one_for(1ms);
-    return condition();
-}
-
-template <class Operation>
-std::optional<error_code> error_of(asio::io_context& io, Operation operation)
-{
-    std::optional<error_code> answer;
-    std::move(operation)([&](auto r) { answer = r ? error_code() : r.error(); });
-    runs_until(io, [&] { return answer.has_value(); });
-    return answer;
-}
-
 TEST_CASE("a device with threads is lost in a forked child, and continues in the parent")
 {
-    for (const auto knows : {told::yes, told::no}) {
+    for (const auto knows : {notified::yes, notified::no}) {
         CAPTURE(knows);
         auto io = std::make_unique<asio::io_context>();
         auto gpu = make_device(*io);
         auto x = await(*io, gpu.async_alloc<float>(4, memory_init::zero)).value();
         const int status = in_forked_child(*io, knows, [&]() -> int {
-            const auto first = error_of(*io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
+            const auto first = error_in_child(*io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
             if (!first)
                 return never_answered;
             if (!is_context_lost(*first) && *first != errc::device_failed)
                 return first_mistake;
-            const auto second = error_of(*io, gpu.async_alloc<float>(4));
+            const auto second = error_in_child(*io, gpu.async_alloc<float>(4));
             if (second != errc::device_failed)
                 return second ? first_mistake + 1 : never_answered + 1;
             if (gpu.status().state != device_state::failed)
                 return first_mistake + 2;
-            if (!error_of(*io, gpu.async_shutdown()))
+            if (!error_in_child(*io, gpu.async_shutdown()))
                 return never_answered + 2;
             io.reset();
             return well;
@@ -99,7 +61,7 @@ TEST_CASE("a device with threads is lost in a forked child, and continues in the
 
 TEST_CASE("ops in flight at a fork complete in the child, with an error")
 {
-    for (const auto knows : {told::yes, told::no}) {
+    for (const auto knows : {notified::yes, notified::no}) {
         CAPTURE(knows);
         asio::io_context io;
         auto gpu = make_device(io);
@@ -111,7 +73,7 @@ TEST_CASE("ops in flight at a fork complete in the child, with an error")
         gpu.async_exec(memory::fill<float>{x, 1.0f}, [&](error_code ec) { behind = ec; });
         test::run_until(io, [&] { return gate.reached(1); });
         const int status = in_forked_child(io, knows, [&]() -> int {
-            if (knows == told::no)
+            if (knows == notified::no)
                 gpu.async_stats([](error_code, device_stats) {});
             if (!runs_until(io, [&] { return started && behind; }))
                 return never_answered;
@@ -128,7 +90,7 @@ TEST_CASE("ops in flight at a fork complete in the child, with an error")
 
 TEST_CASE("a forked child may destroy the execution context with its devices")
 {
-    for (const auto knows : {told::yes, told::no}) {
+    for (const auto knows : {notified::yes, notified::no}) {
         CAPTURE(knows);
         auto io = std::make_unique<asio::io_context>();
         auto gpu = make_device(*io);
@@ -151,7 +113,7 @@ TEST_CASE("a forked child may destroy the execution context with its devices")
 
 TEST_CASE("a forked child may create its own devices" * doctest::skip(test::thread_sanitized))
 {
-    for (const auto knows : {told::yes, told::no}) {
+    for (const auto knows : {notified::yes, notified::no}) {
         CAPTURE(knows);
         asio::io_context io;
         auto gpu = make_device(io);
@@ -168,7 +130,7 @@ TEST_CASE("a forked child may create its own devices" * doctest::skip(test::thre
                     return never_answered;
                 if (*answer)
                     return first_mistake;
-                if (error_of(*where, made.async_alloc<float>(4)) != error_code())
+                if (error_in_child(*where, made.async_alloc<float>(4)) != error_code())
                     return first_mistake + 1;
             }
             return well;
@@ -196,7 +158,7 @@ TEST_CASE("a creation pending at a fork fails in the child, and the child's exec
     });
     io.poll();
     CHECK_FALSE(answer);
-    const int status = in_forked_child(io, told::yes, [&]() -> int {
+    const int status = in_forked_child(io, notified::yes, [&]() -> int {
         io.restart();
         io.run();
         if (!answer)
@@ -222,7 +184,7 @@ TEST_CASE("a shutdown pending at a fork completes in the child, and the child's 
     // The context cannot be closed until the gate is open.
     gpu.async_shutdown(shutdown::abandon, [&](error_code ec) { stopped = ec; });
     test::run_until(io, [&] { return gpu.status().state == device_state::stopping; });
-    const int status = in_forked_child(io, told::yes, [&]() -> int {
+    const int status = in_forked_child(io, notified::yes, [&]() -> int {
         io.restart();
         io.run();
         if (!started || !stopped)
@@ -242,8 +204,8 @@ TEST_CASE("a device without threads continues in a forked child")
     asio::io_context io;
     auto gpu = make_device(io, test::inline_options());
     auto x = await(io, gpu.async_alloc<float>(4)).value();
-    CHECK(in_forked_child(io, told::yes, [&]() -> int {
-              const auto answer = error_of(io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
+    CHECK(in_forked_child(io, notified::yes, [&]() -> int {
+              const auto answer = error_in_child(io, gpu.async_exec(memory::fill<float>{x, 7.0f}));
               if (!answer)
                   return never_answered;
               return *answer ? first_mistake : well;

@@ -35,15 +35,15 @@ public:
                                        .environment = {"PATH=/bin:/usr/bin"},
                                        .descriptors = {}})
                      .value()),
-          errors_(child_.take_errors()), overseer_(process_monitor::shared()), look_every_(look_every)
+          errors_(child_.take_errors()), monitor_(process_monitor::shared()), look_every_(look_every)
     {
-        REQUIRE(overseer_);
+        REQUIRE(monitor_);
     }
 
     ~watched() { stop(); }
 
-    void go() { REQUIRE_FALSE(overseer_->add(*this, child_.pidfd(), errors_.get(), look_every_)); }
-    void stop() { overseer_ ? overseer_->remove(*this) : void(); }
+    void go() { REQUIRE_FALSE(monitor_->add(*this, child_.pidfd(), errors_.get(), look_every_)); }
+    void stop() { monitor_ ? monitor_->remove(*this) : void(); }
 
     void ended() noexcept override
     {
@@ -92,7 +92,7 @@ public:
     int looks() { return get(looks_); }
     int times_ended() { return get(ended_); }
     child_process& child() { return child_; }
-    std::shared_ptr<process_monitor>& boss() { return overseer_; }
+    std::shared_ptr<process_monitor>& boss() { return monitor_; }
 
     std::function<void()> on_line, on_end;
     std::function<bool()> on_look;
@@ -122,7 +122,7 @@ private:
 
     child_process child_;
     unique_fd errors_;
-    std::shared_ptr<process_monitor> overseer_;
+    std::shared_ptr<process_monitor> monitor_;
     std::chrono::nanoseconds look_every_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -386,15 +386,15 @@ TEST_CASE("the last user may release the monitor within a call")
 
 TEST_CASE("signals to the process are handled by its other threads")
 {
-    static std::atomic<bool> seen_by_overseer{false};
+    static std::atomic<bool> seen_by_monitor{false};
     static std::atomic<int> seen{0};
-    static thread_local bool is_overseer = false;
+    static thread_local bool is_monitor = false;
     watched w("echo x >&2; exec sleep 1000 2>&-", 1ms);
-    w.on_line = [&] { is_overseer = true; };
+    w.on_line = [&] { is_monitor = true; };
     auto* const old = std::signal(SIGUSR1, [](int) {
         ++seen;
-        if (is_overseer)
-            seen_by_overseer = true;
+        if (is_monitor)
+            seen_by_monitor = true;
     });
     w.go();
     w.wait_for_lines(1);
@@ -410,7 +410,7 @@ TEST_CASE("signals to the process are handled by its other threads")
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     w.wait_for_looks(w.looks() + 1);
     CHECK(seen == 1);
-    CHECK_FALSE(seen_by_overseer);
+    CHECK_FALSE(seen_by_monitor);
     std::signal(SIGUSR1, old);
 }
 
