@@ -83,6 +83,7 @@ std::vector<measurement> all_of(const stage& s)
         // Compares with polling: the cost of letting the executor sleep.
         watched("sgemm_2048_polled", s, sgemm<2048, coaccel::completion::polled>),
         watched("sgemm_4096_polled", s, sgemm<4096, coaccel::completion::polled>),
+        watched("rand_vs_curand", s, rand_row),
         watched("h2d_64m d2h_64m", s, pinned_rows),
         watched("h2d_64m_pageable d2h_64m_pageable", s, pageable_rows),
         watched("alloc_free", s, alloc_row),
@@ -122,7 +123,7 @@ int main(int argc, char** argv)
     const auto how = parse(argc, argv, extras::breakdown);
     if (!how)
         return 2;
-    const auto driver = coaccel::cuda::load_driver();
+    const auto driver = coaccel::cuda::driver_api::load();
     if (!driver) {
         std::printf("no GPU here: %s\n", driver.error().message().c_str());
         return 77;

@@ -3,6 +3,7 @@
 #include "clock.hpp"
 #include "cuda/loader/dynamic_library.hpp"
 #include "cuda/loader/table.hpp"
+#include "cuda/vendor_libraries.hpp"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -22,7 +23,7 @@ constexpr char empty_kernel[] = ".version 7.0\n"
 
 raw_gpu::raw_gpu(const cuda::driver_api& api) : api_(&api)
 {
-    const auto library = value_of(cuda::dynamic_library::open(cuda::vendor_library::driver), "the driver");
+    const auto library = value_of(cuda::dynamic_library::open(cuda::driver_library), "the driver");
     require(library.find(allocate, COACCEL_CUDA_SYMBOL(cuMemAlloc)), "the driver");
     require(library.find(copy_in, COACCEL_CUDA_SYMBOL(cuMemcpyHtoD)), "the driver");
     require(library.find(copy_out, COACCEL_CUDA_SYMBOL(cuMemcpyDtoH)), "the driver");
@@ -137,7 +138,7 @@ raw_pool::~raw_pool()
     (void)raw_.api().cuMemPoolDestroy(pool_);
 }
 
-raw_blas::raw_blas(const raw_gpu& raw) : raw_(raw), api_(value_of(cuda::load_cublas(), "cuBLAS"))
+raw_blas::raw_blas(const raw_gpu& raw) : raw_(raw), api_(value_of(cuda::cublas_api::load(), "cuBLAS"))
 {
     const auto inside = raw_.enter();
     check(api_->cublasCreate(&handle_), "cublasCreate");

@@ -25,6 +25,7 @@ void depth_vs_naive_row(const stage& s, rows& table);
 void seq_row(const stage& s, rows& table);
 void cpu_row(const stage& s, rows& table);
 void growth_row(const stage& s, rows& table);
+void rand_row(const stage& s, rows& table);
 void sgemm_row(const stage& s, rows& table, std::int64_t n, completion how);
 void pinned_rows(const stage& s, rows& table);
 void pageable_rows(const stage& s, rows& table);

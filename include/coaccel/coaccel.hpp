@@ -18,6 +18,7 @@
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
+#include <coaccel/ops/rand.hpp>
 
 /// @namespace coaccel
 /// Devices, buffers, errors and logging; actors with mailboxes and supervisors.
@@ -36,6 +37,9 @@
 /// @namespace coaccel::plugin
 /// Functions in a shared object of the user, such as kernels compiled by nvcc: the op `call`, and the interface that
 /// a plug-in implements.
+
+/// @namespace coaccel::rand
+/// Random numbers, with cuRAND on a GPU.
 
 /// @namespace coaccel::cuda
 /// The NVIDIA libraries that the CUDA backend opens at run time.

@@ -3,6 +3,7 @@
 
 #include <coaccel/core/context_options.hpp>
 #include <coaccel/core/detail/request.hpp>
+#include <coaccel/core/op_list.hpp>
 #include <coaccel/core/result.hpp>
 
 #include <chrono>
@@ -73,6 +74,9 @@ public:
 
     /// The description of the op with this id; null if it is not supported.
     virtual const op_info* describe(std::uint64_t op_id) const noexcept = 0;
+
+    /// Adds ops on `scratch`, 256 elements, that initialise everything that later ops would otherwise have to wait for.
+    virtual void add_warm_up(op_list&, const ref<float>&) const {}
 
     /// Whether a new context can replace this one when it is dead.
     virtual bool replaceable() const noexcept = 0;

@@ -8,6 +8,7 @@
 #include "context/context.hpp"
 #include "context/faults/fault_monitor.hpp"
 #include "context/lanes/lane_set.hpp"
+#include "context/lanes/op_states.hpp"
 #include "posix/machine_limits.hpp"
 
 #include <algorithm>
@@ -36,6 +37,12 @@ public:
     bool replaceable() const noexcept override { return B::replaceable; }
     void adopt(context_identity identity) noexcept override { buffers_.adopt(identity); }
     const op_info* describe(std::uint64_t op_id) const noexcept override { return backend_->describe(op_id); }
+
+    void add_warm_up(op_list& ops, const ref<float>& scratch) const override
+    {
+        if constexpr (requires { B::add_warm_up(ops, scratch); })
+            B::add_warm_up(ops, scratch);
+    }
 
     error_code pin(std::span<std::byte> memory) override
     {
@@ -141,6 +148,8 @@ private:
         std::uint32_t slot;
         access mode;
         element_range where;
+        /// Unless zero, a use of this state instead of a buffer.
+        std::uint64_t state = 0;
     };
 
     static unsigned shared_cpus()
@@ -154,8 +163,7 @@ private:
     {
         if (faults_.dying())
             return events_.finished(r, errc::context_lost);
-        if (buffers_.memory_is_short() &&
-            std::ranges::any_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
+        if (buffers_.memory_is_short() && std::ranges::any_of(r.ops, is_allocation))
             return awaiting_memory_.push_back(&r);
         auto lane = lanes_.choose(r.ops.front().info->lib, r.options);
         if (!lane)
@@ -175,7 +183,7 @@ private:
             }
         }
         // An allocation has completed as soon as it returns the memory.
-        if (std::ranges::all_of(r.ops, [this](const bound_op& o) { return is_allocation(o); }))
+        if (std::ranges::all_of(r.ops, is_allocation))
             return events_.finished(r, {});
         launch(*lane.value(), d);
     }
@@ -189,8 +197,9 @@ private:
             return ec;
         if (is_allocation(o))
             return allocate(o);
-        if (!backend_->supports(*o.info))
-            return not_implemented(*o.info, B::name);
+        // The plain code has no message of the backend.
+        if (auto ec = backend_->find_code(o))
+            return ec == make_error_code(errc::unsupported_op) ? not_implemented(*o.info, B::name) : ec;
         const auto& fields = o.info->operands;
         for (std::size_t f = 0; f < fields.size(); ++f) {
             const any_ref& ref = operand_of(o, f);
@@ -203,13 +212,16 @@ private:
             found->log.collect(fields[f].mode, where, waits);
             uses_.push_back({ref.slot, fields[f].mode, where});
         }
+        if (const auto state = op_states::id_of(o)) {
+            states_.collect(state, waits);
+            uses_.push_back({0, access::write, all_elements, state});
+        }
         if (const auto two = o.info->may_overlap ? std::nullopt : find_overlap(o))
             return overlap_error(o, two->first, two->second);
         return progress::passed;
     }
 
-    // Compares ids, because each shared library has its own op descriptions.
-    bool is_allocation(const bound_op& o) const noexcept { return o.info->id == allocation_id_; }
+    static bool is_allocation(const bound_op& o) noexcept { return o.info->role == op_role::allocate; }
 
     result<progress> allocate(bound_op& o)
     {
@@ -226,8 +238,12 @@ private:
     {
         l.last_ticket += lane::tickets_for(d.who->ops.size());
         d.ticket = l.last_ticket;
+        const point here{l.id, d.ticket};
         for (const use& u : uses_)
-            buffers_.log(u.slot).note(u.mode, u.where, {l.id, d.ticket}, lanes_.order());
+            if (u.state != 0)
+                states_.note(u.state, here, lanes_.order());
+            else
+                buffers_.log(u.slot).note(u.mode, u.where, here, lanes_.order());
         if (!l.queued.empty() || !put_on_stream(l, d))
             l.queued.push_back(std::move(d));
     }
@@ -240,11 +256,11 @@ private:
             return false;
         if (d.next_op == 0 && !d.launched) {
             for (const point& p : d.waits)
-                if (!lanes_.has_taken_off(p) && p.lane != l.id)
+                if (!lanes_.is_on_stream(p) && p.lane != l.id)
                     return false;
             for (const point& p : d.waits)
                 if (!r.outcome && lanes_.must_wait(l, p))
-                    r.outcome = faults_.fatal(lanes_.hold_back(l, l.taken_off + 1, p));
+                    r.outcome = faults_.fatal(lanes_.hold_back(l, l.last_on_stream + 1, p));
         }
         for (; d.next_op < r.ops.size() && !r.outcome; ++d.next_op) {
             if (d.next_op == d.next_mark) {
@@ -256,21 +272,31 @@ private:
             bound_op& o = r.ops[d.next_op];
             if (is_allocation(o))
                 continue;
-            auto started = backend_->enqueue(l.work, o);
+            const auto ready = backend_->prepare(l.work, o);
             d.launched = true;
-            if (!started)
-                r.outcome = faults_.failed(started.error());
-            else if (started.value() == progress::pending)
+            if (!ready)
+                r.outcome = faults_.failed(ready.error());
+            else if (ready.value() == readiness::pending)
                 return false;
-            l.note_command();
+            else if (ready.value() == readiness::ready)
+                r.outcome = faults_.failed(backend_->enqueue(l.work, o));
+            l.note_commands(commands_of(o));
         }
         // Use up the remaining tickets of a request that failed midway.
-        while (l.taken_off + 1 < d.ticket)
+        while (l.last_on_stream + 1 < d.ticket)
             mark(l);
         if (auto ec = l.record_end(*backend_, &r, now_))
             faults_.fatal(ec);
         progressed_ = true;
         return true;
+    }
+
+    /// The most commands that the op puts on a stream.
+    static std::size_t commands_of(const bound_op& o) noexcept
+    {
+        if constexpr (requires { B::commands_of(o); })
+            return B::commands_of(o);
+        return 1;
     }
 
     void mark(lane& l)
@@ -359,8 +385,8 @@ private:
     wait_policy rule_;
     lane_set<B> lanes_;
     buffer_allocator<B> buffers_;
+    op_states states_;
     fault_monitor<B> faults_;
-    const std::uint64_t allocation_id_ = info_of<allocate_op>().id;
     /// The time of the current turn or submission.
     clock::time_point now_{};
     std::vector<use> uses_;

@@ -20,7 +20,7 @@ const char* text(errc e) noexcept
     case errc::released_ref: return "the buffer of a ref has been released";
     case errc::wrong_dtype: return "a ref has another element type than its buffer";
     case errc::overlap: return "an output overlaps another operand";
-    case errc::length_mismatch: return "a host span has the wrong length";
+    case errc::length_mismatch: return "a host span or an operand has the wrong length";
     case errc::unsupported_op: return "the backend does not implement this op";
     case errc::invalid_option: return "an option is out of range";
     case errc::already_waiting: return "another consumer is already waiting";

@@ -21,10 +21,7 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 {
     if (auto ec = o.check())
         return ec;
-    const driver_api* api = o.driver;
-    if (!api) {
-        BOOST_OUTCOME_TRY(api, load_driver());
-    }
+    BOOST_OUTCOME_TRY(const driver_api* api, o.libraries.get<driver_api>());
     BOOST_OUTCOME_TRY(auto context, context_handle::create(*api, o.ordinal));
     auto made = std::make_unique<backend>(o, *api, std::move(context));
     [[maybe_unused]] const auto here = made->enter();
@@ -34,7 +31,7 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 }
 
 backend::backend(const options& o, const driver_api& api, context_handle context)
-    : options_(o), api_(api), context_(std::move(context)), table_(op_table::instance()),
+    : options_(o), api_(api), context_(std::move(context)), table_(all_ops()),
       helpers_(api, context_.native(), o.helper_threads),
       pinned_(std::make_shared<pinned_pool>(api, helpers_, o.pinned_limit)),
       events_(api, CU_EVENT_DISABLE_TIMING | (o.blocking_events ? unsigned(CU_EVENT_BLOCKING_SYNC) : 0u)),
@@ -100,8 +97,10 @@ void backend::tear_down() noexcept
 {
     modules_.destroy();
     copies_.destroy();
+    for (auto& s : streams_)
+        s->resources.destroy();
+    resources_.destroy();
     for (auto& s : streams_) {
-        s->blas.destroy();
         (void)api_.cuStreamDestroy(s->native);
         if (s->side)
             (void)api_.cuStreamDestroy(s->side);
@@ -256,21 +255,29 @@ memory_info backend::memory() const noexcept
         memory_.fill(info);
     info.pinned_used = pinned_->used();
     info.pinned_reserved = pinned_->reserved();
+    info.library_objects = resources_.count();
+    for (const auto& s : streams_)
+        info.library_objects += s->resources.count();
     return info;
 }
 
-result<progress> backend::enqueue(stream& s, bound_op& op)
+result<readiness> backend::prepare(stream& s, bound_op& op)
 {
     if (dead())
         return sticky_error();
-    const op_entry* entry = table_.find(op.info->id);
-    return entry ? entry->enqueue(*this, *s.state_, op) : errc::unsupported_op;
+    const auto* code = static_cast<const op_code*>(op.code);
+    return code->prepare ? code->prepare(*this, *s.state_, op) : readiness::ready;
+}
+
+error_code backend::enqueue(stream& s, bound_op& op)
+{
+    return static_cast<const op_code*>(op.code)->enqueue(*this, *s.state_, op);
 }
 
 error_code backend::finish(bound_op& op) noexcept
 {
-    const op_entry* entry = table_.find(op.info->id);
-    return entry && entry->finish ? entry->finish(*this, op) : op.status;
+    const auto* code = static_cast<const op_code*>(op.code);
+    return code && code->finish ? code->finish(*this, op) : op.status;
 }
 
 error_code backend::status() noexcept

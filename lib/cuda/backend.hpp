@@ -1,17 +1,18 @@
 #ifndef COACCEL_CUDA_BACKEND_HPP
 #define COACCEL_CUDA_BACKEND_HPP
 
-#include "cuda/blas/cublas_api.hpp"
+#include "context/library_resources.hpp"
 #include "cuda/driver/blocking_ops.hpp"
 #include "cuda/driver/context_handle.hpp"
 #include "cuda/driver/driver_threads.hpp"
 #include "cuda/driver/event_pool.hpp"
 #include "cuda/driver/stream_state.hpp"
 #include "cuda/jit/module_cache.hpp"
+#include "cuda/loader/library_tables.hpp"
 #include "cuda/memory/device_memory.hpp"
 #include "cuda/memory/pinned_pool.hpp"
 #include "cuda/memory/staged_copy.hpp"
-#include "cuda/op_table.hpp"
+#include "cuda/op_libraries.hpp"
 
 #include <coaccel/core/backend.hpp>
 #include <coaccel/cuda/cuda_options.hpp>
@@ -33,16 +34,14 @@ public:
     /// A sticky error invalidates every present and future context of the process.
     static constexpr bool replaceable = false;
     static constexpr bool releases_in_stream_order = true;
-    /// A launch blocks in the driver once about 1,024 commands are queued; an op may need two commands.
+    /// A launch blocks in the driver once about 1,024 commands are queued.
     static constexpr std::size_t most_commands_on_stream = 640;
 
     struct options : cuda_options {
         int ordinal = 0;
         /// Whether threads will block on events.
         bool blocking_events = false;
-        /// Null: load this machine's library.
-        const driver_api* driver = nullptr;
-        const cublas_api* cublas = nullptr;
+        library_tables libraries{};
     };
 
     class stream {
@@ -86,13 +85,20 @@ public:
     /// The upper limit for all buffers together.
     std::uint64_t memory_limit() const noexcept { return memory_.limit(); }
 
-    bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
-    const op_info* describe(std::uint64_t id) const noexcept
+    const op_info* describe(std::uint64_t id) const noexcept { return table_.describe(id); }
+    static void add_warm_up(op_list& ops, const ref<float>& scratch) { cuda::add_warm_up(ops, scratch); }
+    error_code find_code(bound_op& op) const noexcept
     {
-        const op_entry* entry = table_.find(id);
-        return entry ? entry->info : nullptr;
+        op.code = table_.find(op.info->id);
+        return op.code ? error_code() : make_error_code(errc::unsupported_op);
     }
-    result<progress> enqueue(stream& s, bound_op& op);
+    static std::size_t commands_of(const bound_op& op) noexcept
+    {
+        const auto commands = static_cast<const op_code*>(op.code)->commands;
+        return commands ? commands(op.op) : 1;
+    }
+    result<readiness> prepare(stream& s, bound_op& op);
+    error_code enqueue(stream& s, bound_op& op);
     error_code finish(bound_op& op) noexcept;
 
     error_code status() noexcept;
@@ -103,7 +109,7 @@ public:
     // Used by the ops.
     const driver_api& api() const noexcept { return api_; }
     const cuda_options& how() const noexcept { return options_; }
-    const cublas_api* given_cublas() const noexcept { return options_.cublas; }
+    const library_tables& libraries() const noexcept { return options_.libraries; }
     int compute_capability() const noexcept { return hardware_.compute_capability; }
     CUdevice device() const noexcept { return context_.device(); }
     /// Makes our context current again after foreign code, which may have made another one current.
@@ -115,6 +121,8 @@ public:
     staged_copies& copies() noexcept { return copies_; }
     /// For driver calls that may block.
     blocking_ops& blocking() noexcept { return blocking_; }
+    /// The resources of libraries that all lanes share.
+    detail::resource_set& resources() noexcept { return resources_; }
 
     /// Tells the listener that a pending op may proceed. May be called from any thread.
     void notify_progress() noexcept;
@@ -157,6 +165,7 @@ private:
     module_cache modules_;
     staged_copies copies_;
     blocking_ops blocking_;
+    detail::resource_set resources_;
     CUmemoryPool pool_ = nullptr;
     /// Neither carries user work: `probe_` tests whether the context is alive, `growth_` grows the memory pool.
     CUstream probe_ = nullptr;

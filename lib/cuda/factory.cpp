@@ -8,10 +8,9 @@
 
 namespace coaccel::cuda {
 
-detail::context_factory make_factory(const cuda_options& options, int ordinal, const driver_api* driver,
-                                     const cublas_api* cublas)
+detail::context_factory make_factory(const cuda_options& options, int ordinal, const library_tables& libraries)
 {
-    backend::options o{options, ordinal, false, driver, cublas};
+    backend::options o{options, ordinal, false, libraries};
     return [o](detail::context_identity identity, detail::context_events& events,
                const context_options& how) -> result<std::unique_ptr<detail::context>> {
         auto chosen = o;

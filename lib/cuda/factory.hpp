@@ -2,18 +2,15 @@
 #define COACCEL_CUDA_FACTORY_HPP
 
 #include "context/context.hpp"
+#include "cuda/loader/library_tables.hpp"
 
 #include <coaccel/cuda/cuda_options.hpp>
 
 namespace coaccel::cuda {
 
-struct driver_api;
-struct cublas_api;
-
-/// Creates contexts on a GPU. For a null table, this machine's library is used.
+/// Creates contexts on a GPU.
 COACCEL_DECL detail::context_factory make_factory(const cuda_options& options, int ordinal,
-                                                  const driver_api* driver = nullptr,
-                                                  const cublas_api* cublas = nullptr);
+                                                  const library_tables& libraries = {});
 
 } // namespace coaccel::cuda
 

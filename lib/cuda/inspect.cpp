@@ -1,33 +1,12 @@
 #include "cuda/inspect.hpp"
 
-#include "cuda/blas/cublas_api.hpp"
+#include "cuda/driver/driver_api.hpp"
 #include "cuda/driver/error.hpp"
-#include "cuda/jit/nvrtc_api.hpp"
-#include "cuda/loader/table.hpp"
 
 #include <utility>
 
 namespace coaccel::cuda {
 namespace {
-
-template <class Api>
-library_report report(vendor_library which, const result<const Api*>& loaded, std::string disables)
-{
-    library_report r;
-    r.name = to_string(which);
-    r.disables = std::move(disables);
-    if (loaded)
-        r.path = loaded.value()->path;
-    else
-        r.problem = loaded.error().message();
-    return r;
-}
-
-std::string cublas_version_text(int version)
-{
-    return std::to_string(version / 10000) + '.' + std::to_string(version / 100 % 100) + '.' +
-           std::to_string(version % 100);
-}
 
 result<int> attribute(const driver_api& api, CUdevice device, CUdevice_attribute which)
 {
@@ -78,35 +57,43 @@ std::string list_gpus(const driver_api& api, std::vector<gpu_report>& gpus)
     return problem;
 }
 
+/// `driver` is null if it cannot be used.
+void add_gpus(system_info& into, library_report& report, const driver_api* driver)
+{
+    if (driver)
+        report.problem = list_gpus(*driver, into.gpus);
+    if (!into.gpus.empty())
+        report.disables = report.problem.empty() ? report.disables : "the GPUs named there";
+    else
+        report.disables.append(into.host_backend ? "; device_kind::best uses the CPU" : " and device_kind::best");
+}
+
 } // namespace
 
 void inspect(system_info& into)
 {
-    inspect(into, load_driver(), load_cublas(), load_nvrtc());
+    inspect(into, [](const vendor_library_info& library) { return library.load(); });
 }
 
-void inspect(system_info& into, const result<const driver_api*>& driver, const result<const cublas_api*>& cublas,
-             const result<const nvrtc_api*>& nvrtc)
+void inspect(system_info& into,
+             const std::function<result<const function_table*>(const vendor_library_info& library)>& load)
 {
     into.cuda_built = true;
-
-    library_report d = report(vendor_library::driver, driver,
-                              into.host_backend ? "device_kind::cuda; device_kind::best uses the CPU"
-                                                : "device_kind::cuda and device_kind::best");
-    if (driver) {
-        d.version = version_text(driver.value()->version);
-        d.problem = list_gpus(*driver.value(), into.gpus);
-        if (!d.problem.empty() && !into.gpus.empty())
-            d.disables = "the GPUs named there";
+    into.libraries.clear();
+    for (const vendor_library_info* library : vendor_libraries()) {
+        library_report& report = into.libraries.emplace_back();
+        report.name = to_string(library->id);
+        report.disables = library->disables;
+        const auto loaded = load(*library);
+        if (!loaded) {
+            report.problem = loaded.error().message();
+        } else {
+            report.path = loaded.value()->path;
+            report.version = library->version_text(loaded.value()->version);
+        }
+        if (library->id == vendor_library::driver)
+            add_gpus(into, report, loaded ? static_cast<const driver_api*>(loaded.value()) : nullptr);
     }
-    library_report b = report(vendor_library::cublas, cublas, "blas::* on GPUs");
-    if (cublas)
-        b.version = cublas_version_text(cublas.value()->version);
-    library_report n = report(vendor_library::nvrtc, nvrtc, "async_compile");
-    if (nvrtc)
-        n.version = version_text(nvrtc.value()->version);
-
-    into.libraries = {std::move(d), std::move(b), std::move(n)};
 }
 
 } // namespace coaccel::cuda

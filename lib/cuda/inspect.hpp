@@ -1,21 +1,20 @@
 #ifndef COACCEL_CUDA_INSPECT_HPP
 #define COACCEL_CUDA_INSPECT_HPP
 
-#include <coaccel/core/result.hpp>
+#include "cuda/loader/vendor_library.hpp"
+
 #include <coaccel/core/system_info.hpp>
 
-namespace coaccel::cuda {
+#include <functional>
 
-struct driver_api;
-struct cublas_api;
-struct nvrtc_api;
+namespace coaccel::cuda {
 
 /// Adds this machine's GPUs and libraries. Opens libraries that are not open yet; creates no context.
 COACCEL_DECL void inspect(system_info& into);
 
-/// As above, with libraries that the caller has tried to open.
-void inspect(system_info& into, const result<const driver_api*>& driver, const result<const cublas_api*>& cublas,
-             const result<const nvrtc_api*>& nvrtc);
+/// As above, with libraries that `load` opens.
+void inspect(system_info& into,
+             const std::function<result<const function_table*>(const vendor_library_info& library)>& load);
 
 } // namespace coaccel::cuda
 

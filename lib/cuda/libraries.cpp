@@ -1,8 +1,6 @@
-#include "cuda/loader/library_search.hpp"
+#include "cuda/loader/vendor_library.hpp"
 
-#include <coaccel/cuda/libraries.hpp>
-
-#include <array>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -11,7 +9,7 @@ namespace {
 
 struct choices {
     std::mutex mutex;
-    std::array<std::string, vendor_library_count> paths;
+    std::map<vendor_library, std::string> paths;
 };
 
 choices& all_choices()
@@ -29,6 +27,7 @@ std::string_view to_string(vendor_library l) noexcept
     case vendor_library::driver: return "libcuda";
     case vendor_library::cublas: return "libcublas";
     case vendor_library::nvrtc: return "libnvrtc";
+    case vendor_library::curand: return "libcurand";
     }
     return "unknown";
 }
@@ -37,16 +36,15 @@ void use_library(vendor_library l, std::string path)
 {
     choices& all = all_choices();
     const std::scoped_lock lock(all.mutex);
-    if (const auto place = static_cast<std::size_t>(l); place < all.paths.size())
-        all.paths[place] = std::move(path);
+    all.paths[l] = std::move(path);
 }
 
 std::string chosen_path(vendor_library which)
 {
     choices& all = all_choices();
     const std::scoped_lock lock(all.mutex);
-    const auto place = static_cast<std::size_t>(which);
-    return place < all.paths.size() ? all.paths[place] : std::string();
+    const auto found = all.paths.find(which);
+    return found == all.paths.end() ? std::string() : found->second;
 }
 
 } // namespace coaccel::cuda

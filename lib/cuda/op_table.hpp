@@ -1,61 +1,40 @@
 #ifndef COACCEL_CUDA_OP_TABLE_HPP
 #define COACCEL_CUDA_OP_TABLE_HPP
 
-#include <coaccel/core/backend.hpp>
+#include "context/op_table.hpp"
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <coaccel/core/backend.hpp>
 
 namespace coaccel::cuda {
 
 class backend;
 class stream_state;
 
-/// The functions that run an op on the GPU. `finish` is optional. It is called once the op has completed, also when
-/// `enqueue` failed or the reply is not wanted, and releases bound_op::state.
-struct op_entry {
-    result<progress> (*enqueue)(backend&, stream_state&, bound_op&) = nullptr;
+/// How an op runs on the GPU.
+struct op_code {
+    /// As backend::prepare. Null: there is nothing to prepare.
+    result<readiness> (*prepare)(backend&, stream_state&, bound_op&) = nullptr;
+    /// As backend::enqueue. Null: the preparation includes the launch.
+    error_code (*enqueue)(backend&, stream_state&, bound_op&) = nullptr;
+    /// Called once the op has completed, also if preparing or launching it failed or its reply is not wanted; releases
+    /// bound_op::state. Null: there is nothing to do.
     error_code (*finish)(backend&, bound_op&) noexcept = nullptr;
-    /// Null if it differs from call to call.
-    const op_info* info = nullptr;
+    /// The most commands that it puts on the stream. The driver blocks a launch when too many are queued. Null: one.
+    std::size_t (*commands)(const void* op) noexcept = nullptr;
+    /// Whether `enqueue` may run while the stream is captured into a graph, and the graph may then run any number of
+    /// times. Null: never.
+    bool (*capturable)(const void* op) noexcept = nullptr;
 };
 
-/// Maps op ids to their functions.
-class op_table {
-public:
-    static const op_table& instance();
+inline bool always_capturable(const void*) noexcept
+{
+    return true;
+}
 
-    const op_entry* find(std::uint64_t id) const noexcept
-    {
-        const auto found = entries_.find(id);
-        return found == entries_.end() ? nullptr : &found->second;
-    }
+using op_table = detail::op_table<op_code>;
 
-    void add(std::uint64_t id, op_entry e) { entries_.emplace(id, e); }
-
-    /// Run: `result<progress> run(backend&, stream_state&, bound_op&)`. Finish: `error_code finish(backend&, bound_op&)
-    /// noexcept`.
-    template <op Op, auto Run>
-    void add()
-    {
-        add(info_of<Op>().id, {Run, nullptr, &info_of<Op>()});
-    }
-
-    template <op Op, auto Run, auto Finish>
-    void add()
-    {
-        add(info_of<Op>().id, {Run, Finish, &info_of<Op>()});
-    }
-
-private:
-    boost::unordered_flat_map<std::uint64_t, op_entry> entries_;
-};
-
-void add_memory_ops(op_table& table);
-void add_blas_level1(op_table& table);
-void add_blas_level2(op_table& table);
-void add_blas_level3(op_table& table);
-void add_jit_ops(op_table& table);
-void add_user_ops(op_table& table);
+/// All ops of this backend.
+const op_table& all_ops();
 
 } // namespace coaccel::cuda
 

@@ -39,7 +39,7 @@ device_core::device_core(asio::any_io_executor ex, const device_options& options
     : executor_(std::move(ex)), context_of_executor_(context_of(executor_.get())), options_(options),
       device_id_(next_device_id()), forks_(forks_until_now()), unusable_(options.check()),
       life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue), timer_(executor()),
-      random_(device_id_), state_(executor(), device_status{}), generation_(executor(), generation{0})
+      random_(device_id_), published_(executor())
 {
     if (unusable_)
         return;
@@ -104,7 +104,7 @@ std::shared_ptr<buffer_owner> device_core::make_owner()
 
 device_status device_core::status() const
 {
-    device_status s = state_.get();
+    device_status s = published_.status();
     if (s.state == device_state::ready && busy_.load(std::memory_order_relaxed))
         s.state = device_state::busy;
     return s;
@@ -151,10 +151,8 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
 
     next_turn next;
     if (context_) {
-        if (life_.open()) {
-            serve_pinned();
-            begin_compiles();
-        }
+        if (life_.open())
+            serve_side_calls();
         launch();
         release_due();
         now_ = clock::now();
@@ -245,23 +243,11 @@ void device_core::keep(release_node& n)
 /// False: another turn must follow, which calls it again.
 bool device_core::set_timer(clock::time_point when)
 {
-    constexpr auto never = clock::time_point::max();
-    if (when == timer_at_)
-        return true;
-    // Setting a timer is a system call. A timer that expires too early only costs a turn, so it is left alone. If there
-    // is nothing to wait for, it must be cancelled, because it keeps the executor running. That happens one turn later:
-    // a caller that starts its next op when the last one completes has done so by then.
-    if (when != never) {
-        idle_ = false;
-        if (now_ < timer_at_ && timer_at_ != never && when > timer_at_)
-            return true;
-    } else if (!std::exchange(idle_, true)) {
-        return false;
-    }
-    timer_at_ = when;
-    if (when == never) {
-        timer_->cancel();
-        return true;
+    switch (timer_rule_.wait_until(when, now_)) {
+    case timer_rule::action::none: return true;
+    case timer_rule::action::look_again: return false;
+    case timer_rule::action::cancel: timer_->cancel(); return true;
+    case timer_rule::action::set: break;
     }
     timer_->expires_at(when);
     timer_->async_wait([weak = weak_from_this()](const error_code& ec) {
@@ -274,11 +260,7 @@ bool device_core::set_timer(clock::time_point when)
 void device_core::publish()
 {
     busy_.store(admission_.in_flight() > 0, std::memory_order_relaxed);
-    const device_status current{life_.state(), generation_count_, life_.reason()};
-    if (current == published_)
-        return;
-    published_ = current;
-    state_.publish(current);
+    published_.set({life_.state(), generation_count_, life_.reason()});
 }
 
 void device_core::empty_inbox(async_op_list& orphans) noexcept

@@ -5,10 +5,14 @@
 #include "device/admission.hpp"
 #include "device/backends.hpp"
 #include "device/blocking_pool.hpp"
+#include "device/compile_calls.hpp"
 #include "device/completion_queue.hpp"
 #include "device/ending_rule.hpp"
 #include "device/lifecycle.hpp"
 #include "device/op_statistics.hpp"
+#include "device/pinned_calls.hpp"
+#include "device/published_status.hpp"
+#include "device/timer_rule.hpp"
 
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/core/detail/post_with.hpp>
@@ -57,8 +61,8 @@ public:
     void handle_dropped() noexcept;
     std::shared_ptr<buffer_owner> make_owner();
     device_status status() const;
-    watch<device_status> watch_state() const { return state_.subscribe(); }
-    watch<generation> watch_generation() const { return generation_.subscribe(); }
+    watch<device_status> watch_state() const { return published_.watch_state(); }
+    watch<generation> watch_generation() const { return published_.watch_generation(); }
 
     // context_events
     void finished(request& r, error_code ec) noexcept override;
@@ -133,15 +137,15 @@ private:
         return life_.open() ? admission::order::overtaking : admission::order::strict;
     }
     void launch();
-    void serve_pinned();
-    void begin_compiles();
+    void serve_side_calls();
+    error_code begin_compile(compile_call& call);
     void end_side_calls(error_code ec);
     void take_side_calls(async_op_list& out) noexcept;
     bool may_run_again(const request& r, const error_code& ec) const noexcept;
     void give_up(request& r, ending why) noexcept;
     void count(const request& r, const error_code& ec) noexcept;
     void complete(request& r, error_code ec) noexcept;
-    bool has_work() const noexcept { return !admission_.empty() || !compiling_.empty(); }
+    bool has_work() const noexcept { return !admission_.empty() || !compiles_.empty(); }
     void publish();
     void fill(device_stats& s) const;
     bool set_timer(clock::time_point when);
@@ -180,8 +184,8 @@ private:
     async_op_list replacing_;
     async_op_list reviving_;
     async_op_list asking_;
-    async_op_list pinning_;
-    std::vector<compile_call*> compiling_;
+    pinned_calls pinned_;
+    compile_calls compiles_;
     /// Requests completed in this turn.
     async_op_list done_;
     completion_queue completions_;
@@ -199,9 +203,7 @@ private:
     std::optional<asio::executor_work_guard<asio::any_io_executor>> context_work_;
     /// The device has detected that it runs in a forked child.
     bool orphan_ = false;
-    clock::time_point timer_at_ = clock::time_point::max();
-    /// In the last turn there was nothing to wait for, but the timer was still set.
-    bool idle_ = false;
+    timer_rule timer_rule_;
     std::uint64_t arrivals_ = 0;
     /// The sequence number of the request for the current replacement.
     std::uint64_t replace_at_ = 0;
@@ -213,9 +215,7 @@ private:
     generation generation_count_ = 0;
     op_statistics statistics_;
 
-    device_status published_;
-    watch_source<device_status> state_;
-    watch_source<generation> generation_;
+    published_status published_;
     std::atomic<bool> busy_{false};
 
     /// The device whose turn ran last on this thread; used only for comparison.

@@ -73,7 +73,7 @@ void device_core::on_created(created_node& node)
                                       std::string(context_->backend_name()));
     publish();
     // After the context is in place, so that an observer of the new generation can use it at once.
-    generation_.publish(generation_count_);
+    published_.set(generation_count_);
     while (async_op_base* p = starting_.pop_front())
         complete(static_cast<request&>(*p), {});
     end_replacements({}, created_after_);
@@ -197,8 +197,7 @@ void device_core::finish_stop()
     while (async_op_base* p = stopping_.pop_front())
         complete(static_cast<request&>(*p), {});
     publish();
-    state_.close();
-    generation_.close();
+    published_.close();
     drop_source();
     self_.reset();
 }

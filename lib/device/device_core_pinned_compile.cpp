@@ -1,9 +1,6 @@
 #include "device/compiler.hpp"
 #include "device/device_core_nodes.hpp"
 
-#include <coaccel/core/detail/op_error.hpp>
-
-#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -30,74 +27,39 @@ void device_core::on_side_call(request& r)
     if (life_.failed())
         return complete(r, errc::device_failed);
     if (r.call == request_kind::pinned)
-        pinning_.push_back(r);
+        pinned_.add(static_cast<pinned_call&>(r));
     else
-        compiling_.push_back(static_cast<compile_call*>(&r));
+        compiles_.add(static_cast<compile_call&>(r));
 }
 
-/// First come, first served, so that small requests cannot overtake a large one forever.
-void device_core::serve_pinned()
+void device_core::serve_side_calls()
 {
-    while (!pinning_.empty()) {
-        auto& call = static_cast<pinned_call&>(*pinning_.front());
-        error_code ec;
-        if (!call.wanted)
-            ec = op_error(errc::size_overflow, "memory.pinned", {"the number of bytes overflows 64 bits"});
-        else if (*call.wanted == 0)
-            ec = is_zero("memory.pinned", "count");
-        if (!ec) {
-            call.owner = context_->pinned();
-            auto memory = call.owner->try_allocate(*call.wanted);
-            if (memory && !memory.value())
-                return;
-            if (memory)
-                call.memory = memory.value();
-            else
-                ec = memory.error();
-        }
-        pinning_.pop_front();
-        complete(call, ec);
-    }
+    const auto ended = [this](request& r, const error_code& ec) { complete(r, ec); };
+    if (!pinned_.empty())
+        pinned_.serve(context_->pinned(), ended);
+    compiles_.begin([this](compile_call& call) { return begin_compile(call); }, ended);
 }
 
-void device_core::begin_compiles()
+// The job owns all its inputs, because its request may be cancelled and destroyed long before the compilation ends.
+error_code device_core::begin_compile(compile_call& call)
 {
-    for (auto it = compiling_.begin(); it != compiling_.end();) {
-        compile_call* call = *it;
-        if (call->begun) {
-            ++it;
-            continue;
-        }
-        call->begun = std::make_shared<const bool>(true);
-        // The job owns all its inputs, because its request may be cancelled and destroyed long before the compilation
-        // ends.
-        const auto no_thread =
-            run_off_executor(blocking_pool::kind::compiling,
-                             [self = shared_from_this(), id = call->sequence, source = std::move(call->source),
-                              how = std::move(call->how), hardware = context_->hardware(),
-                              wanted = std::weak_ptr<const bool>(call->begun)] {
-                                 if (!wanted.expired())
-                                     self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
-                             });
-        if (!no_thread) {
-            ++it;
-            continue;
-        }
-        it = compiling_.erase(it);
-        complete(*call, no_thread);
-    }
+    return run_off_executor(blocking_pool::kind::compiling,
+                            [self = shared_from_this(), id = call.sequence, source = std::move(call.source),
+                             how = std::move(call.how), hardware = context_->hardware(),
+                             wanted = std::weak_ptr<const bool>(call.begun)] {
+                                if (!wanted.expired())
+                                    self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
+                            });
 }
 
 void device_core::on_compiled(compiled_node& node)
 {
-    const auto found = std::ranges::find(compiling_, node.id, &compile_call::sequence);
-    if (found == compiling_.end())
+    compile_call* call = compiles_.take(node.id);
+    if (!call)
         return;
-    compile_call& call = **found;
-    compiling_.erase(found);
     if (node.made)
-        call.made = std::move(node.made).value();
-    complete(call, node.made ? error_code{} : node.made.error());
+        call->made = std::move(node.made).value();
+    complete(*call, node.made ? error_code{} : node.made.error());
 }
 
 void device_core::end_side_calls(error_code ec)
@@ -110,10 +72,8 @@ void device_core::end_side_calls(error_code ec)
 
 void device_core::take_side_calls(async_op_list& out) noexcept
 {
-    out.append(pinning_);
-    for (compile_call* call : compiling_)
-        out.push_back(*call);
-    compiling_.clear();
+    pinned_.take_all(out);
+    compiles_.take_all(out);
 }
 
 } // namespace coaccel::detail

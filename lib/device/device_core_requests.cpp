@@ -21,10 +21,9 @@ bool same_memory(const any_ref& a, const any_ref& b) noexcept
 /// Whether its operands refer only to memory that it allocates itself.
 bool names_nothing_old(const request& r) noexcept
 {
-    const auto allocation_id = info_of<allocate_op>().id;
     const auto made_before = [&](std::size_t op, const any_ref& ref) {
         return std::ranges::any_of(r.ops.first(op), [&](const bound_op& o) {
-            return o.info->id == allocation_id && same_memory(static_cast<const allocation*>(o.reply)->ref, ref);
+            return o.info->role == op_role::allocate && same_memory(static_cast<const allocation*>(o.reply)->ref, ref);
         });
     };
     for (std::size_t i = 0; i < r.ops.size(); ++i)
@@ -132,8 +131,8 @@ void device_core::on_cancel(std::uint64_t cancel_id, ending why)
     case request_kind::shutdown: stopping_.remove(r); break;
     case request_kind::replace: replacing_.remove(r); break;
     case request_kind::revive: reviving_.remove(r); break;
-    case request_kind::pinned: pinning_.remove(r); break;
-    case request_kind::compile: std::erase(compiling_, static_cast<compile_call*>(&r)); break;
+    case request_kind::pinned: pinned_.remove(static_cast<pinned_call&>(r)); break;
+    case request_kind::compile: compiles_.remove(static_cast<compile_call&>(r)); break;
     case request_kind::stats: return;
     }
     complete(r, asio::error::operation_aborted);

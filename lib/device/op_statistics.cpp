@@ -14,7 +14,7 @@ namespace {
 /// The ops of a request, without the allocation that precedes a copy.
 std::span<const bound_op> counted(const request& r) noexcept
 {
-    const bool allocates = r.ops.size() > 1 && r.ops.front().info->id == info_of<allocate_op>().id;
+    const bool allocates = r.ops.size() > 1 && r.ops.front().info->role == op_role::allocate;
     return allocates ? r.ops.subspan(1) : r.ops;
 }
 

@@ -2,9 +2,6 @@
 
 #include "context/buffers/operands.hpp"
 
-#include <coaccel/core/detail/transfer_ops.hpp>
-#include <coaccel/ops/memory.hpp>
-
 #include <algorithm>
 
 namespace coaccel::detail {
@@ -27,11 +24,7 @@ bool may_overtake(const request& r) noexcept
 {
     if (r.bytes != 0)
         return false;
-    return std::ranges::all_of(r.ops, [](const bound_op& o) {
-        const bool touches_only_operands = o.info->lib == library::memory || o.info->lib == library::blas;
-        return touches_only_operands && o.info->id != info_of<allocate_op>().id &&
-               o.info->id != info_of<memory::trim>().id;
-    });
+    return std::ranges::all_of(r.ops, [](const bound_op& o) { return o.info->pure; });
 }
 
 bool conflict(const request& a, const request& b) noexcept

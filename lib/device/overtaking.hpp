@@ -5,8 +5,7 @@
 
 namespace coaccel::detail {
 
-/// Whether the ops of a request allow it to be started before earlier requests: each accesses only its operands, in
-/// existing device memory.
+/// Whether the ops of a request allow it to be started before earlier requests: all of them are pure.
 ///
 /// False for requests that move host bytes, because another request may use the same host memory. False for
 /// allocations, because they may need memory that a waiting request must release first. False for user functions and

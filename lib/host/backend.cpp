@@ -2,8 +2,6 @@
 
 #include "posix/machine_limits.hpp"
 
-#include <coaccel/ops/memory.hpp>
-
 #include <new>
 #include <system_error>
 
@@ -27,8 +25,7 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 }
 
 backend::backend(const options& o)
-    : options_(o), table_(op_table::instance()), trim_id_(info_of<memory::trim>().id), memory_(o.memory_limit),
-      pinned_(std::make_shared<pinned_memory>(o.pinned_limit))
+    : options_(o), table_(all_ops()), memory_(o.memory_limit), pinned_(std::make_shared<pinned_memory>(o.pinned_limit))
 {
     if (o.mode == host_mode::inline_)
         return;
@@ -43,6 +40,7 @@ backend::~backend()
 {
     abort();
     pool_.reset();
+    resources_.destroy();
 }
 
 result<backend::stream> backend::make_stream(priority p)
@@ -122,24 +120,31 @@ memory_info backend::memory() const noexcept
 {
     memory_info info = memory_.info();
     info.pinned_used = info.pinned_reserved = pinned_->used();
+    info.library_objects = resources_.count();
     return info;
 }
 
-result<progress> backend::enqueue(stream& s, bound_op& op)
+error_code backend::find_code(bound_op& op) const noexcept
+{
+    const op_code* code = table_.find(op.info->id);
+    op.code = code;
+    if (!code)
+        return errc::unsupported_op;
+    return code->refuse ? code->refuse(op) : error_code();
+}
+
+result<readiness> backend::prepare(stream& s, bound_op& op)
 {
     if (dead())
         return errc::context_lost;
-    // Trimmed here, because ops have no access to the memory pool.
-    if (op.info->id == trim_id_) {
-        memory_.trim();
-        return progress::passed;
-    }
-    const kernel run = table_.find(op.info->id);
-    if (!run)
-        return errc::unsupported_op;
-    if (auto ec = push(*s.state_, {.what = stream_item::kind::op, .run = run, .op = &op}))
-        return ec;
-    return progress::passed;
+    const auto* code = static_cast<const op_code*>(op.code);
+    return code->prepare ? code->prepare(*this, *s.state_, op) : readiness::ready;
+}
+
+error_code backend::enqueue(stream& s, bound_op& op)
+{
+    const auto* code = static_cast<const op_code*>(op.code);
+    return push(*s.state_, {.what = stream_item::kind::op, .run = code->run, .op = &op});
 }
 
 error_code backend::status() noexcept

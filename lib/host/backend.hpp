@@ -1,6 +1,7 @@
 #ifndef COACCEL_HOST_BACKEND_HPP
 #define COACCEL_HOST_BACKEND_HPP
 
+#include "context/library_resources.hpp"
 #include "host/memory_pool.hpp"
 #include "host/op_table.hpp"
 #include "host/pinned_memory.hpp"
@@ -77,15 +78,21 @@ public:
     error_code pin(std::span<std::byte>) noexcept { return {}; }
     memory_info memory() const noexcept;
 
-    bool supports(const op_info& info) const noexcept { return table_.find(info.id) != nullptr; }
     const op_info* describe(std::uint64_t id) const noexcept { return table_.describe(id); }
-    result<progress> enqueue(stream& s, bound_op& op);
+    error_code find_code(bound_op& op) const noexcept;
+    result<readiness> prepare(stream& s, bound_op& op);
+    error_code enqueue(stream& s, bound_op& op);
     error_code finish(bound_op& op) noexcept { return op.status; }
 
     error_code status() noexcept;
     void abort() noexcept;
     bool quiet() const noexcept { return true; }
     static fault classify(const error_code& ec) noexcept;
+
+    // Used by the ops.
+    void trim() { memory_.trim(); }
+    /// The resources of libraries, for the whole context.
+    detail::resource_set& resources() noexcept { return resources_; }
 
 private:
     error_code push(stream_state& s, const stream_item& item);
@@ -97,9 +104,9 @@ private:
 
     options options_;
     const op_table& table_;
-    const std::uint64_t trim_id_;
     memory_pool memory_;
     std::shared_ptr<pinned_memory> pinned_;
+    detail::resource_set resources_;
     std::vector<std::unique_ptr<stream_state>> streams_;
 
     std::atomic<bool> dead_{false};

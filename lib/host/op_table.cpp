@@ -1,17 +1,16 @@
 #include "host/op_table.hpp"
 
+#include "host/ops/libraries.hpp"
+
 namespace coaccel::host {
 
-const op_table& op_table::instance()
+const op_table& all_ops()
 {
     static const op_table table = [] {
         op_table t;
-        add_memory_ops(t);
-        add_blas_level1(t);
-        add_blas_level2(t);
-        add_blas_level3(t);
-        add_jit_ops(t);
-        add_user_ops(t);
+#define COACCEL_ADD(name) add_##name(t);
+        COACCEL_HOST_LIBRARIES(COACCEL_ADD)
+#undef COACCEL_ADD
         return t;
     }();
     return table;

@@ -1,85 +1,76 @@
 #ifndef COACCEL_HOST_OP_TABLE_HPP
 #define COACCEL_HOST_OP_TABLE_HPP
 
+#include "context/op_table.hpp"
 #include "host/stream.hpp"
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <coaccel/core/backend.hpp>
+#include <coaccel/core/stored_reply.hpp>
 
 #include <new>
 
 namespace coaccel::host {
 
-/// Maps ops to the kernels that run them.
-class op_table {
-public:
-    static const op_table& instance();
+class backend;
 
-    kernel find(std::uint64_t id) const noexcept
-    {
-        const auto found = kernels_.find(id);
-        return found == kernels_.end() ? nullptr : found->second.run;
-    }
-
-    const op_info* describe(std::uint64_t id) const noexcept
-    {
-        const auto found = kernels_.find(id);
-        return found == kernels_.end() ? nullptr : found->second.info;
-    }
-
-    /// Calls `f` with the description of each op that has a fixed one.
-    template <class F>
-    void for_each(F f) const
-    {
-        for (const auto& [id, entry] : kernels_)
-            if (entry.info)
-                f(*entry.info);
-    }
-
-    /// Run has the signature `reply run(const Op&, const bound_op&)`.
-    template <op Op, auto Run>
-    void add()
-    {
-        kernels_[info_of<Op>().id] = {[](bound_op& o) noexcept {
-                                          guard(o, [&] {
-                                              if constexpr (std::is_void_v<typename Op::reply>)
-                                                  Run(o.as<Op>(), o);
-                                              else
-                                                  *static_cast<typename Op::reply*>(o.reply) = Run(o.as<Op>(), o);
-                                          });
-                                      },
-                                      &info_of<Op>()};
-    }
-
-    /// For ops whose description differs between calls.
-    void add(std::uint64_t id, kernel k) { kernels_[id] = {k, nullptr}; }
-
-private:
-    template <class F>
-    static void guard(bound_op& o, F&& f) noexcept
-    {
-        try {
-            f();
-        } catch (const std::bad_alloc&) {
-            o.status = errc::out_of_memory;
-        } catch (...) {
-            o.status = errc::backend_error;
-        }
-    }
-
-    struct entry {
-        kernel run = nullptr;
-        const op_info* info = nullptr;
-    };
-
-    boost::unordered_flat_map<std::uint64_t, entry> kernels_;
+/// How an op runs on the CPU.
+struct op_code {
+    /// Runs the op, in stream order. Null: the preparation does everything.
+    kernel run = nullptr;
+    /// Refuses fields that this backend does not implement. Null: it implements all.
+    error_code (*refuse)(const bound_op&) noexcept = nullptr;
+    /// Called when the op is put on its stream. Null: there is nothing to prepare.
+    result<readiness> (*prepare)(backend&, stream_state&, bound_op&) = nullptr;
 };
 
-void add_memory_ops(op_table& table);
-void add_blas_level1(op_table& table);
-void add_blas_level2(op_table& table);
-void add_blas_level3(op_table& table);
-void add_jit_ops(op_table& table);
-void add_user_ops(op_table& table);
+using op_table = detail::op_table<op_code>;
+
+/// All ops of this backend.
+const op_table& all_ops();
+
+/// Calls `run` of an op, and turns its result and its exceptions into the reply and the status of the op.
+template <class Library, op Op>
+void run_op(bound_op& o) noexcept
+{
+    try {
+        if constexpr (std::is_void_v<typename Op::reply>)
+            Library::run(o.as<Op>(), o);
+        else
+            *static_cast<typename Op::reply*>(o.reply) = Library::run(o.as<Op>(), o);
+    } catch (const std::bad_alloc&) {
+        o.status = errc::out_of_memory;
+    } catch (...) {
+        o.status = errc::backend_error;
+    }
+}
+
+template <class Library, op_with_storable_reply Op>
+void run_and_store(bound_op& o) noexcept
+{
+    typename Op::reply reply{};
+    bound_op own = o;
+    own.reply = &reply;
+    run_op<Library, Op>(own);
+    o.status = own.status;
+    if (!o.status)
+        *o.data(o.as<stored_reply<Op>>().dst) = reply;
+}
+
+template <class Library, op Op>
+void add_op(op_table& table)
+{
+    table.add<Op>({.run = run_op<Library, Op>});
+    if constexpr (op_with_storable_reply<Op>)
+        table.add<stored_reply<Op>>({.run = run_and_store<Library, Op>});
+}
+
+/// Adds all ops of a list. `Library::run(const Op&, const bound_op&)` computes an op and returns its reply: there must
+/// be an overload for each op.
+template <class Library, op... Ops>
+void add_ops(op_table& table, type_list<Ops...>)
+{
+    (add_op<Library, Ops>(table), ...);
+}
 
 } // namespace coaccel::host
 

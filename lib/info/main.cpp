@@ -10,8 +10,8 @@ constexpr const char* usage = R"(usage: coaccel-info [--help | --version]
 
 Says which devices and libraries coaccel finds on this machine, what is missing and what that disables.
 
-The libraries are looked for in this order: the file named by COACCEL_LIBCUDA, COACCEL_LIBCUBLAS or
-COACCEL_LIBNVRTC, the loader's path, CUDA toolkits, Python wheels.
+The libraries are looked for in this order: the file named by the environment variable of the library
+(COACCEL_LIBCUDA for libcuda, and so on), the loader's path, CUDA toolkits, Python wheels.
 )";
 
 } // namespace

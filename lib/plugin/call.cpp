@@ -17,7 +17,6 @@ static_assert(int(type::i8) == int(dtype::i8) && int(type::i8) + 3 == int(dtype:
 static_assert(int(type::u8) == int(dtype::u8) && int(type::u8) + 3 == int(dtype::u64));
 static_assert(int(type::boolean) == int(type_code::boolean) && int(type::other) == int(type_code::structure));
 static_assert(max_parameters == jit::max_arguments && max_value_bytes == jit::max_argument_bytes);
-static_assert(max_buffers == max_operands);
 
 form form_of(const launch_argument& a) noexcept
 {

@@ -25,9 +25,10 @@ struct silent {
     std::shared_ptr<coaccel::detail::pinned_memory> pinned();
     coaccel::error_code pin(std::span<std::byte>);
     coaccel::memory_info memory() const noexcept;
-    bool supports(const coaccel::op_info&) const noexcept;
     const coaccel::op_info* describe(std::uint64_t) const noexcept;
-    coaccel::result<coaccel::progress> enqueue(stream&, coaccel::bound_op&);
+    coaccel::error_code find_code(coaccel::bound_op&) const noexcept;
+    coaccel::result<coaccel::readiness> prepare(stream&, coaccel::bound_op&);
+    coaccel::error_code enqueue(stream&, coaccel::bound_op&);
     coaccel::error_code finish(coaccel::bound_op&) noexcept;
     coaccel::error_code status() noexcept;
     void abort() noexcept;

@@ -61,6 +61,15 @@ std::vector<script> reply_seeds()
     add(fails, reply_step::submit).put(std::uint8_t(0));
     add(fails, reply_step::record).put_record(ended(2 * first_id, errc::out_of_memory));
 
+    script& lacks = seeds.emplace_back().put(std::uint8_t(0));
+    out.clear();
+    out.put(message_type::unsupported);
+    out.put(first_id + 1);
+    out.put(std::uint32_t(0));
+    add(lacks, reply_step::submit).put(std::uint8_t(1));
+    add(lacks, reply_step::submit).put(std::uint8_t(0));
+    add(lacks, reply_step::record).put_record(out.record());
+
     script& repeats = seeds.emplace_back().put(std::uint8_t(0));
     add(repeats, reply_step::submit).put(std::uint8_t(1));
     add(repeats, reply_step::submit).put(std::uint8_t(0));

@@ -134,6 +134,7 @@ private:
         message_type what{};
         error_code ec;
         std::uint64_t id = 0;
+        std::uint32_t position = 0;
         std::string text;
         hardware_info hardware;
         if (!in.get(what, message_type::ready, message_type::lost))
@@ -142,6 +143,7 @@ private:
         case message_type::ready: return in.get_text(text) && get_hardware(in, hardware) && in.at_end();
         case message_type::lost: return in.get_error(ec) && in.at_end() && ec;
         case message_type::ended: return in.get(id) && in.get_error(ec);
+        case message_type::unsupported: return in.get(id) && in.get(position) && in.at_end();
         default: return false;
         }
     }

@@ -138,7 +138,7 @@ TEST_CASE("TF32 is used only on request")
         worst = std::max(worst, std::abs(rounded[p.c.place(i, j)] - e.value) / e.magnitude);
     }
     CHECK(worst <= 2.1 * 0x1p-10);
-    if (test::await(f.io, f.dev.async_stats()).value().hardware.compute_capability >= 80)
+    if (test::await(f.io, f.gpu.async_stats()).value().hardware.compute_capability >= 80)
         CHECK_FALSE(same(exact, rounded));
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("products on several lanes at once are right")
         results.push_back(f.upload(p.c.data));
     std::size_t ended = 0;
     for (const auto& dc : results)
-        f.dev.async_exec(
+        f.gpu.async_exec(
             blas::gemm<float>{.a = p.a.in(da), .b = p.b.in(db), .c = p.c.in(dc), .m = p.m, .n = p.n, .k = p.k},
             [&ended](error_code ec) {
                 CHECK_FALSE(ec);

@@ -1,5 +1,5 @@
-#ifndef COACCEL_TEST_DEVICE_CHILD_HPP
-#define COACCEL_TEST_DEVICE_CHILD_HPP
+#ifndef COACCEL_TEST_GPU_CHILD_HPP
+#define COACCEL_TEST_GPU_CHILD_HPP
 
 #include <string>
 #include <vector>

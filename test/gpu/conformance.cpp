@@ -71,7 +71,7 @@ public:
     /// Returns the word that releases the stream; null if the stream could not be held.
     unsigned* hold(CUstream s)
     {
-        const auto& api = *coaccel::cuda::load_driver().value();
+        const auto& api = *coaccel::cuda::driver_api::load().value();
         static shared_page page(api);
         unsigned* word = page.take();
         if (!word || (!function_ && !prepare(api, *word, s)))

@@ -41,7 +41,7 @@ public:
 private:
     void watch()
     {
-        const auto* api = cuda::load_driver().value();
+        const auto* api = cuda::driver_api::load().value();
         CUdevice device = 0;
         CUcontext context = nullptr;
         CUstream stream = nullptr;

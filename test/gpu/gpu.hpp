@@ -1,7 +1,7 @@
-#ifndef COACCEL_TEST_DEVICE_GPU_HPP
-#define COACCEL_TEST_DEVICE_GPU_HPP
+#ifndef COACCEL_TEST_GPU_GPU_HPP
+#define COACCEL_TEST_GPU_GPU_HPP
 
-#include "support/lone_device.hpp"
+#include "support/device_fixture.hpp"
 
 #include <coaccel/coaccel.hpp>
 
@@ -25,8 +25,8 @@ inline coaccel::jit::kernel compile(asio::io_context& io, const coaccel::device&
 }
 
 /// A GPU with its own io_context.
-struct gpu_fixture : lone_device {
-    explicit gpu_fixture(const coaccel::device_options& o = gpu_options()) : lone_device(o) {}
+struct gpu_fixture : device_fixture {
+    explicit gpu_fixture(const coaccel::device_options& o = gpu_options()) : device_fixture(o) {}
 };
 
 } // namespace test

@@ -1,7 +1,7 @@
 #ifndef COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
 #define COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
 
-#include "support/lone_device.hpp"
+#include "support/device_fixture.hpp"
 
 #include <coaccel/core/log.hpp>
 #include <coaccel/ops/blas.hpp>
@@ -61,8 +61,8 @@ inline coaccel::device_options isolated_options()
 }
 
 /// A device in a worker process, on its own io_context.
-struct isolated_fixture : lone_device {
-    explicit isolated_fixture(const coaccel::device_options& o = isolated_options()) : lone_device(o) {}
+struct isolated_fixture : device_fixture {
+    explicit isolated_fixture(const coaccel::device_options& o = isolated_options()) : device_fixture(o) {}
 
     template <class Op>
     coaccel::error_code run(const Op& op)

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using test::await;
 using test::isolated_fixture;
 using test::isolated_options;
-using test::lone_device;
+using test::device_fixture;
 using test::numbers;
 
 std::set<std::string> messages_of_page()
@@ -69,7 +69,7 @@ jit::kernel make_kernel(bool with_host)
 
 void fields(collection& c)
 {
-    lone_device f(test::pool_options());
+    device_fixture f(test::pool_options());
     const auto x = f.upload(numbers(12));
     const auto y = f.upload(numbers(10));
     const auto z = f.upload(numbers(8));
@@ -85,8 +85,8 @@ void fields(collection& c)
 
 void refs(collection& c)
 {
-    lone_device f(test::pool_options());
-    lone_device other(test::pool_options());
+    device_fixture f(test::pool_options());
+    device_fixture other(test::pool_options());
     auto x = f.upload(numbers(12));
     const auto y = f.upload(numbers(12));
     const auto elsewhere = other.upload(numbers(12));
@@ -106,7 +106,7 @@ void resources(collection& c)
     auto o = test::pool_options();
     o.host.memory_limit = 1 << 20;
     o.queue.max_in_flight = 1;
-    lone_device f(o);
+    device_fixture f(o);
     c.add(await(f.io, f.gpu.async_alloc<float>(1 << 20)));
     const auto x = f.upload(numbers(4));
     test::gate gate;
@@ -124,7 +124,7 @@ void devices(collection& c)
 {
     // Completes on a thread of the system executor.
     c.add(device().async_alloc<float>(1)(asio::use_future).get());
-    lone_device f(test::pool_options());
+    device_fixture f(test::pool_options());
     REQUIRE(await(f.io, f.gpu.async_shutdown()));
     c.add(await(f.io, f.gpu.async_alloc<float>(1)));
 
@@ -132,7 +132,7 @@ void devices(collection& c)
     auto o = test::pool_options();
     o.host.injector = &faults;
     o.restart.max_restarts = 0;
-    lone_device broken(o);
+    device_fixture broken(o);
     faults.poison();
     (void)await(broken.io, broken.gpu.async_alloc<float>(1, memory_init::zero));
     test::run_until(broken.io, [&] { return broken.gpu.status().state == device_state::failed; });
@@ -145,7 +145,7 @@ struct leave_alone {
 
 void own_code(collection& c)
 {
-    lone_device f(test::pool_options());
+    device_fixture f(test::pool_options());
     const auto bare = make_kernel(false);
     const auto kernel = make_kernel(true);
     c.add(f.exec(jit::launch(bare, {})));

@@ -1,60 +1,69 @@
 #ifndef COACCEL_TEST_SUPPORT_DEVICE_FIXTURE_HPP
 #define COACCEL_TEST_SUPPORT_DEVICE_FIXTURE_HPP
 
-#include "support/co_run.hpp"
+#include "support/devices.hpp"
 
-#include <coaccel/device/device.hpp>
-
-#include <cstdint>
-#include <span>
 #include <vector>
 
 namespace test {
 
 /// A device with its own io_context; each call runs the context until the operation completes.
-class device_fixture {
-public:
-    explicit device_fixture(const coaccel::device_options& options)
-        : dev(co_run(io, create(io.get_executor(), options)).value())
-    {}
-
+struct device_fixture {
+    explicit device_fixture(const coaccel::device_options& o) : gpu(make_device(io, o)) {}
     explicit device_fixture(const coaccel::host_options& host) : device_fixture(on_host(host)) {}
     explicit device_fixture(coaccel::host_mode mode) : device_fixture(with_mode(mode)) {}
+    device_fixture(const device_fixture&) = delete;
+    device_fixture& operator=(const device_fixture&) = delete;
 
     ~device_fixture()
     {
-        dev = {};
+        gpu = {};
         run_out(io);
+    }
+
+    template <class T>
+    coaccel::buffer<T> alloc(std::size_t count)
+    {
+        auto made = await(io, gpu.async_alloc<T>(count));
+        REQUIRE(made);
+        return std::move(made).value();
     }
 
     template <class T>
     coaccel::buffer<T> upload(const std::vector<T>& data)
     {
-        return co_run(io, upload(dev, data)).value();
+        auto made = await(io, gpu.async_upload(data));
+        REQUIRE(made);
+        return std::move(made).value();
+    }
+
+    template <class T>
+    std::vector<T> download(const coaccel::ref<T>& source)
+    {
+        auto got = await(io, gpu.async_download(source));
+        REQUIRE(got);
+        return std::move(got).value();
     }
 
     template <class T>
     std::vector<T> download(const coaccel::buffer<T>& source)
     {
-        return co_run(io, download(dev, source.ref())).value();
+        return download(source.ref());
     }
 
     template <class Op>
-    coaccel::result<typename Op::reply> exec(const Op& op)
+    auto exec(const Op& op)
     {
-        return co_run(io, exec(dev, op));
+        return await(io, gpu.async_exec(op));
     }
 
     /// Runs an op, and returns its error or success.
     template <class Op>
     coaccel::error_code error_of(const Op& op)
     {
-        auto r = exec(op);
+        const auto r = exec(op);
         return r ? coaccel::error_code() : r.error();
     }
-
-    asio::io_context io{1};
-    coaccel::device dev;
 
     static coaccel::host_options with_mode(coaccel::host_mode mode)
     {
@@ -72,30 +81,8 @@ public:
         return options;
     }
 
-private:
-    static asio::awaitable<coaccel::result<coaccel::device>> create(asio::any_io_executor ex,
-                                                                    coaccel::device_options options)
-    {
-        co_return co_await coaccel::device::async_create(ex, options);
-    }
-
-    template <class T>
-    static asio::awaitable<coaccel::result<coaccel::buffer<T>>> upload(coaccel::device dev, const std::vector<T>& data)
-    {
-        co_return co_await dev.async_upload(data);
-    }
-
-    template <class T>
-    static asio::awaitable<coaccel::result<std::vector<T>>> download(coaccel::device dev, coaccel::ref<T> source)
-    {
-        co_return co_await dev.async_download(source);
-    }
-
-    template <class Op>
-    static asio::awaitable<coaccel::result<typename Op::reply>> exec(coaccel::device dev, Op op)
-    {
-        co_return co_await dev.async_exec(op);
-    }
+    asio::io_context io{1};
+    coaccel::device gpu;
 };
 
 inline constexpr coaccel::host_mode host_modes[] = {coaccel::host_mode::inline_, coaccel::host_mode::pool};

@@ -4,56 +4,69 @@
 #include <coaccel/core/op.hpp>
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 
 namespace test {
 
 /// Blocks an op for as long as the test wants: pass `&gate` to async_submit through gate_op.
+///
+/// Copies share one state, because a thread that has been let through may look at it once more after the test case has
+/// ended: a device that is dropped does not wait for its ops.
 class gate {
 public:
     void open()
     {
-        const std::scoped_lock lock(mutex_);
-        open_ = true;
-        changed_.notify_all();
+        const std::scoped_lock lock(state_->mutex);
+        state_->open = true;
+        state_->changed.notify_all();
     }
 
     void pass()
     {
-        std::unique_lock lock(mutex_);
-        ++arrived_;
-        changed_.notify_all();
-        changed_.wait(lock, [this] { return open_; });
+        const auto kept = state_;
+        std::unique_lock lock(kept->mutex);
+        ++kept->arrived;
+        kept->changed.notify_all();
+        kept->changed.wait(lock, [&] { return kept->open; });
     }
 
     bool reached(int n)
     {
-        const std::scoped_lock lock(mutex_);
-        return arrived_ >= n;
+        const std::scoped_lock lock(state_->mutex);
+        return state_->arrived >= n;
     }
 
     /// Waits until n ops have reached the gate.
     void wait_for(int n)
     {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return arrived_ >= n; });
+        std::unique_lock lock(state_->mutex);
+        state_->changed.wait(lock, [&] { return state_->arrived >= n; });
     }
 
 private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    int arrived_ = 0;
-    bool open_ = false;
+    struct state {
+        std::mutex mutex;
+        std::condition_variable changed;
+        int arrived = 0;
+        bool open = false;
+    };
+
+    std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 
-struct gate_op {
-    gate* where;
+class gate_op {
+public:
+    explicit gate_op(const gate* where) : where_(*where) {}
 
     template <class... Spans>
-    void operator()(coaccel::native_stream, Spans...) const
+    void operator()(coaccel::native_stream, Spans...)
     {
-        where->pass();
+        where_.pass();
     }
+
+private:
+    gate where_;
 };
 
 } // namespace test

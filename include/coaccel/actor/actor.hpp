@@ -36,7 +36,8 @@ concept behaviour_factory = std::copy_constructible<F> && std::invocable<F&> &&
 /// An actor that its supervisor does not start again has ended: its mailbox refuses messages with errc::actor_stopped,
 /// and the requests in it are answered with that error. When the supervisor is run again, the mailbox opens again.
 ///
-/// Exceptions: create(), start(), stop() and retire() throw std::bad_alloc when there is no memory.
+/// Exceptions: every function except ref() throws std::bad_alloc when there is no memory. start() and stop() then have
+/// no effect; retire() may then have closed and emptied the mailbox.
 /// Lifetimes: must be destroyed before its execution context, because it holds a strand of that context. A supervisor
 /// that holds it must therefore be destroyed before too. The address `ref()` may outlive both.
 template <message M>
@@ -59,7 +60,7 @@ public:
     actor(const actor&) = delete;
     actor& operator=(const actor&) = delete;
 
-    /// The address to which messages are sent.
+    /// The address to which messages are sent. Does not throw.
     mailbox_ref<M> ref() const { return state_->inbound().ref(); }
 
     /// Refuses further messages; the actor ends after the last accepted one.

@@ -114,8 +114,8 @@ public:
     void operator()(Handler&& handler, Make make, std::chrono::steady_clock::time_point deadline) const
     {
         using op_type = handler_op<reply_waiter<R>, std::decay_t<Handler>, executor_type>;
-        auto* op = op_type::create(std::forward<Handler>(handler), to_->executor());
         auto state = std::make_shared<ask_state<R, M>>(to_);
+        auto* op = op_type::create(std::forward<Handler>(handler), to_->executor());
         op->on_cancel(canceller<reply_state<R>, async_op_base>{state, op});
         state->start(*op, deadline, make);
     }
@@ -139,7 +139,9 @@ private:
 /// errc::no_reply, also when `make` throws; errc::closed; operation_aborted; any error passed to reply_to::fail. From
 /// an actor also errc::actor_failed and errc::actor_stopped, whose messages contain the error that the behaviour
 /// returned or threw.
-/// Exceptions: the initiating call throws std::bad_alloc when there is no memory for the operation.
+/// Exceptions: the initiating call throws std::bad_alloc when there is no memory for the operation, and what moving
+/// `make` and the default constructor of R throw; nothing has been sent then. It also throws what mailbox_ref::try_send
+/// throws.
 template <reply_type R, message M, std::invocable<reply_to<R>> Make,
           asio::completion_token_for<ask_signature<R>> Token = default_token>
     requires std::convertible_to<std::invoke_result_t<Make&, reply_to<R>>, M>

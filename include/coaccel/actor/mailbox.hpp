@@ -25,6 +25,8 @@ concept message = std::is_object_v<M> && std::is_nothrow_move_constructible_v<M>
 /// The sending side of a mailbox: copyable, and safe to use after the mailbox is destroyed (errc::closed).
 ///
 /// Exceptions: async_send throws std::bad_alloc when there is no memory for the operation; nothing has been sent then.
+/// try_send does not throw. With handlers on executors other than those of an io_context or a thread_pool, such as a
+/// strand, both also throw std::bad_alloc when there is no memory for a completion; the message may be sent then.
 /// Thread safety: every function may be called from any thread, also on the same object.
 template <message M>
 class mailbox_ref {
@@ -78,6 +80,9 @@ protected:
 /// operations without calling their handlers.
 ///
 /// Exceptions: create() and the initiating calls throw std::bad_alloc when there is no memory; no message is lost then.
+/// Other functions do not throw. With handlers on executors other than those of an io_context or a thread_pool, all
+/// functions that receive, and close(), also throw std::bad_alloc when there is no memory for a completion; destroy the
+/// mailbox then.
 /// Thread safety: the sending side and close() from any thread; receiving from one thread at a time.
 template <message M>
 class mailbox : public mailbox_ref<M> {

@@ -24,6 +24,9 @@ concept reply_type =
 /// the behaviour fails meanwhile, and errc::actor_stopped when the actor ends. An answer after the deadline or the
 /// cancellation of the request is dropped.
 ///
+/// Exceptions: no function throws if the handler of the request runs on an io_context or a thread_pool. On another
+/// executor, such as a strand, send() and fail() throw std::bad_alloc when there is no memory for the completion, and
+/// the destructor of an unanswered reply_to then calls std::terminate.
 /// Thread safety: distinct objects from any thread.
 template <reply_type R>
 class reply_to {
@@ -50,7 +53,7 @@ public:
 
     /// Answers. Does nothing when already answered.
     ///
-    /// Exceptions: those of the conversion to R; the request is then still unanswered.
+    /// Exceptions: also those of the conversion to R; the request is then still unanswered.
     template <class V = R>
         requires(!std::is_void_v<R> && std::convertible_to<V, R>)
     void send(V&& value)

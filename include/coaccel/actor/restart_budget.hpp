@@ -11,7 +11,8 @@ namespace coaccel {
 
 /// Decides what to do about each failure. The caller supplies the time and the random numbers.
 ///
-/// Exceptions: the constructor, on_failure() and restart() throw std::bad_alloc when there is no memory.
+/// Exceptions: the constructor, on_failure() and restart() throw std::bad_alloc when there is no memory; no restart is
+/// counted then.
 class COACCEL_DECL restart_budget {
 public:
     using time_point = std::chrono::steady_clock::time_point; ///< A time of the steady clock.

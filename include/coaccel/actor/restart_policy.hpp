@@ -33,6 +33,8 @@ enum class strategy {
 COACCEL_DECL directive restart_always(const error_code& ec) noexcept;
 
 /// How a supervisor reacts to failures. Times refer to the steady clock values that the caller supplies.
+///
+/// Exceptions: no function throws.
 struct restart_policy {
     using duration = std::chrono::steady_clock::duration; ///< A duration of the steady clock.
 

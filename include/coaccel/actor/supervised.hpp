@@ -21,6 +21,8 @@ using child_listener = std::function<void(child_event, error_code)>;
 /// The interface of an object that a supervisor runs (a child), such as an actor. An incarnation lasts from start() to
 /// its `stopped` event.
 ///
+/// Exceptions: one that a function throws leaves the run() of the supervisor's executor, and the supervisor skips the
+/// remaining children of the same step. Report failures through the listener instead.
 /// Thread safety: the supervisor calls one function at a time, but not always from the same thread.
 class supervised {
 public:

@@ -35,7 +35,7 @@ struct supervision_step {
 /// otherwise. A child that ends by itself is not started again.
 ///
 /// Exceptions: the constructor and the functions that return a supervision_step throw std::bad_alloc when there is no
-/// memory.
+/// memory. The event may then be recorded although its step is lost: destroy the object. Other functions do not throw.
 class COACCEL_DECL supervision {
 public:
     using time_point = restart_budget::time_point; ///< A time of the steady clock.

@@ -78,7 +78,8 @@ private:
 /// The supervisor calls retire() on each child that it does not start again: one that the policy stops, one that ends
 /// by itself, and without a parent all of them when the run ends. With a parent, the parent decides.
 ///
-/// Exceptions: create(), add() and the initiating calls throw std::bad_alloc when there is no memory.
+/// Exceptions: every function except get_executor() throws std::bad_alloc when there is no memory. create(), add(),
+/// resume(), stop() and retire() then have no effect.
 /// Lifetimes: holds its children until it is destroyed. It may outlive its execution context if its children may: other
 /// supervisors may, actors must not. Operations started afterwards are destroyed without calling their handlers.
 /// Thread safety: every function except add() may be called from any thread.

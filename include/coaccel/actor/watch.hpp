@@ -22,8 +22,8 @@ class watch_source;
 /// A slow subscriber skips intermediate values but never the last one. The value at the time of the subscription counts
 /// as seen: `get()` reads it, `async_changed()` waits for a newer one.
 ///
-/// Exceptions: copies and initiating calls throw std::bad_alloc when there is no memory; get() throws what the copy
-/// constructor of T throws.
+/// Exceptions: copies and initiating calls throw std::bad_alloc when there is no memory; no operation is started
+/// then, and a failed assignment changes nothing. get() throws what the copy constructor of T throws.
 /// Thread safety: distinct objects from any thread; one object from one thread at a time.
 template <std::copyable T>
 class watch {
@@ -63,6 +63,8 @@ public:
     /// Cancellation: total, partial, terminal; no value is then marked as seen.
     /// Errors: errc::closed, errc::already_waiting (a second wait on one subscriber), operation_aborted. The value is
     /// then the current one.
+    /// Exceptions: T is copied on the handler's executor. If that throws, the exception leaves its run(), the handler
+    /// is not called, and the value may count as seen.
     template <asio::completion_token_for<void(error_code, T)> Token = default_token>
     auto async_changed(Token&& token = {})
     {
@@ -84,8 +86,10 @@ private:
 
 /// Publishes the latest value to many subscribers. Move-only; the destructor closes the watch.
 ///
-/// Exceptions: the constructor and subscribe() throw std::bad_alloc when there is no memory; get() and publish() throw
-/// what copying, moving or swapping T throws.
+/// Exceptions: the constructor and subscribe() throw std::bad_alloc when there is no memory; get() throws what the copy
+/// constructor of T throws. publish() throws what swapping two T throws; subscribers are not woken then, and the value
+/// is what the swap leaves. publish() and close() throw nothing else if the subscribers' handlers run on an io_context
+/// or a thread_pool; on another executor they throw std::bad_alloc when there is no memory for a completion.
 /// Thread safety: every function except move and destruction may be called from any thread.
 template <std::copyable T>
 class watch_source {

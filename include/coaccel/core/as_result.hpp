@@ -22,6 +22,8 @@ struct as_result_t {
 };
 
 /// Adapts a completion token: `as_result(asio::use_future)` yields a future of a result.
+///
+/// Exceptions: those of copying or moving the token.
 template <class Token>
 [[nodiscard]] constexpr as_result_t<std::decay_t<Token>> as_result(Token&& token)
 {

@@ -23,6 +23,13 @@ inline constexpr std::size_t priority_count = 3;
 /// The state of an event.
 enum class progress : std::uint8_t { pending, passed };
 
+/// The outcome of preparing an op.
+enum class readiness : std::uint8_t {
+    pending,  ///< Not yet; prepare it again later.
+    ready,    ///< It can be enqueued without waiting.
+    launched, ///< It is on the stream, because preparing it included its launch.
+};
+
 /// Where the memory of a buffer is.
 enum class memory_kind : std::uint8_t {
     /// On the device.
@@ -44,6 +51,8 @@ struct memory_info {
     /// Page-locked host memory that is handed out.
     std::uint64_t pinned_used = 0;
     std::uint64_t pinned_reserved = 0; ///< Held by the pool of page-locked memory.
+    /// Handles, plans and generators of libraries; their own memory is in `used` only as far as coaccel provides it.
+    std::uint64_t library_objects = 0;
 };
 
 /// The hardware behind a device.
@@ -123,10 +132,11 @@ concept backend_has_memory = requires(B& b, const B& cb, typename B::stream& s, 
 };
 
 template <class B>
-concept backend_has_ops = requires(B& b, const B& cb, typename B::stream& s, bound_op& op, const op_info& i) {
+concept backend_has_ops = requires(B& b, const B& cb, typename B::stream& s, bound_op& op) {
     { cb.describe(std::uint64_t()) } noexcept -> std::same_as<const op_info*>;
-    { cb.supports(i) } noexcept -> std::same_as<bool>;
-    { b.enqueue(s, op) } -> std::same_as<result<progress>>;
+    { cb.find_code(op) } noexcept -> std::same_as<error_code>;
+    { b.prepare(s, op) } -> std::same_as<result<readiness>>;
+    { b.enqueue(s, op) } -> std::same_as<error_code>;
     { b.finish(op) } noexcept -> std::same_as<error_code>;
 };
 
@@ -153,8 +163,12 @@ concept backend_has_faults = requires(B& b, const error_code& ec) {
 ///   attempt. A null result means "not yet".
 /// - `pin` makes the caller's memory, which outlives the backend, equivalent to the backend's own pinned memory.
 /// - `describe` finds each supported op by its ID, except ops whose description differs from call to call.
-/// - `enqueue` starts an op and returns. `passed`: the whole op is on the stream. `pending`: not yet; nothing else may
-///   be put on that stream until `enqueue` has been called again for the same op and no longer returns `pending`.
+/// - `find_code` sets `bound_op::code`, or says why the backend does not implement the op or these fields of it.
+/// - `prepare` provides everything that launching the op needs: handles, plans, memory. It is not called while the
+///   stream is captured. `pending`: not yet; nothing else may be put on that stream until `prepare` has been called
+///   again for the same op and no longer returns `pending`. An op whose launch may block is launched in the background
+///   as part of its preparation.
+/// - `enqueue` launches a prepared op on the stream. It neither waits nor allocates.
 /// - A `bound_op` keeps its address until the op has passed. `finish` is called for it before its reply is read, and
 ///   may report the op's own failure.
 /// - The listener is notified, from any thread, when something that was "not yet" is worth another attempt.

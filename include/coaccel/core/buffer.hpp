@@ -22,6 +22,7 @@ protected:
 
 /// Owns device memory for elements of type T. Move-only.
 ///
+/// Exceptions: no function throws.
 /// Lifetimes: it may be destroyed or reset while ops still use the memory; the memory is released after the last of
 /// these ops. It may outlive its device.
 template <element T>

@@ -34,7 +34,7 @@ enum class errc {
     wrong_dtype,
     /// An output overlaps another operand where the op forbids it.
     overlap,
-    /// A host span does not have the length the transfer needs.
+    /// A host span or an operand does not have the length that the operation needs.
     length_mismatch,
     /// The device's backend does not implement this op.
     unsupported_op,
@@ -140,7 +140,7 @@ inline error_code make_error_code(errc e) noexcept
 /// last 256 refused requests and of the last 256 other errors are kept. A code whose message was repeated is shared,
 /// and kept for at least 128 further errors. An older code falls back to the message of its errc.
 ///
-/// Exceptions: std::bad_alloc.
+/// Exceptions: only std::bad_alloc from copying `message`; none if it is moved in.
 COACCEL_DECL error_code make_error_with_message(errc what, std::string message);
 
 /// The errc of an error code of coaccel, with or without its own message; zero for any other code.

@@ -40,7 +40,7 @@ using log_sink = std::function<void(log_level level, std::string_view message)>;
 /// Messages that still wait go to the new sink. The former sink is no longer being called when the function returns,
 /// unless the function was called from within that sink.
 ///
-/// Exceptions: std::bad_alloc.
+/// Exceptions: std::bad_alloc; the former sink and level then stay.
 /// Thread safety: any thread, at any time. A forked child keeps the sink.
 COACCEL_DECL void set_log_sink(log_level least, log_sink sink);
 

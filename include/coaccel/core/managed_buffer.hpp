@@ -12,6 +12,7 @@ namespace coaccel {
 /// memory::prefetch and memory::advise tell the driver where the pages are needed.
 ///
 /// Preconditions: the host accesses the elements only while no op that was started and has not completed uses them.
+/// Exceptions: no function throws.
 template <element T>
 class managed_buffer {
 public:

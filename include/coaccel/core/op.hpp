@@ -7,22 +7,32 @@
 #include <boost/describe/class.hpp>
 #include <boost/describe/members.hpp>
 #include <boost/mp11/algorithm.hpp>
+#include <boost/mp11/list.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace coaccel {
 
 /// The library an op belongs to; lane_policy::per_library gives each its own lane. `user` is the library of
 /// async_submit and plugin::call.
-enum class library : std::uint8_t { memory, blas, user, jit };
+enum class library : std::uint8_t { memory, blas, user, jit, rand };
 
 /// The number of libraries.
-inline constexpr std::size_t library_count = 4;
+inline constexpr std::size_t library_count = static_cast<std::size_t>(library::rand) + 1;
+
+/// What a device has to know about an op, apart from its operands.
+enum class op_role : std::uint8_t {
+    compute,  ///< It computes, or does something else that concerns only the backend.
+    allocate, ///< It allocates a buffer.
+    write,    ///< It copies host memory to a buffer.
+    read,     ///< It copies a buffer to host memory.
+    download, ///< It copies a buffer to host memory that is allocated for it.
+};
 
 struct op_info;
 
@@ -47,6 +57,44 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
     { o.check() } -> std::same_as<error_code>;
 };
 
+/// Everything of an op struct that every op has: `reply`, `name`, `lib` and the description of its fields. It follows
+/// the fields:
+///
+///     template <real T>
+///     struct scal {
+///         using value_type = T;
+///         inout<T> x;
+///         std::uint64_t n = 0;
+///         error_code check() const noexcept;
+///         COACCEL_OP(blas, scal, void, x, n)
+///     };
+///
+/// Optional members of an op:
+/// - `value_type`: the element type, which becomes part of the name.
+/// - `static constexpr bool pure`: see COACCEL_PURE_OP, which sets it.
+/// - `static constexpr bool may_overlap`: operands may overlap, and `check` decides how. Without it, an operand that is
+///   written must not overlap another one.
+/// - `bool accepts(const reply&) const noexcept`: whether a reply from another process is valid.
+/// - `std::uint64_t host_bytes() const noexcept`: bytes of the caller's memory that it copies.
+/// - `static constexpr bool uses_callers_memory`: the device accesses memory of the caller until the op ends.
+/// - `std::uint64_t state() const noexcept`: identifies a state in the context that the op uses and changes, within its
+///   library. Ops with the same state run in the order in which they were started.
+/// - `static constexpr bool storable_reply`: store_reply is implemented for it.
+/// - `std::uint64_t work() const noexcept`: distinguishes ops with equal operand sizes that take different times.
+/// - `std::shared_ptr<const void> keep() const`: an object that must live until the op ends.
+/// - `static constexpr op_role role`: what the device has to know about it; `compute` without it.
+#define COACCEL_OP(library_, op_, reply_, ...)                                                                         \
+    using reply = reply_;                                                                                              \
+    static constexpr std::string_view name = #library_ "." #op_;                                                       \
+    static constexpr ::coaccel::library lib = ::coaccel::library::library_;                                            \
+    BOOST_DESCRIBE_CLASS(op_, (), (__VA_ARGS__), (), ())
+
+/// As COACCEL_OP, for an op whose effect depends only on its fields and operands, and which changes only operands. Such
+/// an op may be started before ops with which it shares no elements.
+#define COACCEL_PURE_OP(library_, op_, reply_, ...)                                                                    \
+    static constexpr bool pure = true;                                                                                 \
+    COACCEL_OP(library_, op_, reply_, __VA_ARGS__)
+
 /// One described field of an op.
 struct op_field {
     /// The kinds of fields.
@@ -67,16 +115,19 @@ struct op_info {
     std::uint32_t size = 0;                     ///< The size of the op in bytes.
     std::uint32_t reply_size = 0;               ///< The size of the reply in bytes.
     library lib = library::memory;              ///< The library it belongs to.
+    op_role role = op_role::compute;            ///< What it does.
+    bool pure = false;                          ///< Whether it depends on, and changes, only its fields and operands.
     bool may_overlap = false;                   ///< Whether operands may overlap; `check` decides how.
     std::vector<op_field> fields;               ///< All fields.
     std::vector<op_field> operands;             ///< The fields that are buffers.
     error_code (*check)(const void*) = nullptr; ///< Calls `check` of the op.
     /// Whether a reply from another process is valid for this op; null: every reply is.
     bool (*accepts)(const void* op, const void* reply) = nullptr;
+    /// Calls `state` of the op; null: it has none.
+    std::uint64_t (*state)(const void* op) noexcept = nullptr;
+    /// Calls `work` of the op; null: the sizes of its operands tell how long it takes.
+    std::uint64_t (*work)(const void* op) noexcept = nullptr;
 };
-
-/// The maximum number of buffers that one op can name.
-inline constexpr std::size_t max_operands = 8;
 
 namespace detail {
 
@@ -99,6 +150,20 @@ std::string op_name()
     if constexpr (typed_op<Op>)
         text.append("<").append(to_string(dtype_v<typename Op::value_type>)).append(">");
     return text;
+}
+
+/// The number of buffers that an op names.
+template <class Op>
+constexpr std::size_t count_operands()
+{
+    if constexpr (requires { Op::operand_count; })
+        return Op::operand_count;
+    else
+        return []<class... Members>(boost::mp11::mp_list<Members...>) {
+            return (std::size_t(is_operand<std::remove_cvref_t<decltype(std::declval<Op>().*Members::pointer)>>) + ... +
+                    0);
+        }(boost::mp11::mp_rename<boost::describe::describe_members<Op, boost::describe::mod_public>,
+                                 boost::mp11::mp_list>());
 }
 
 template <class Op>
@@ -139,8 +204,16 @@ op_info make_info()
             };
     }
     info.lib = Op::lib;
+    if constexpr (requires { Op::role; })
+        info.role = Op::role;
+    if constexpr (requires { Op::pure; })
+        info.pure = Op::pure;
     if constexpr (requires { Op::may_overlap; })
         info.may_overlap = Op::may_overlap;
+    if constexpr (requires(const Op& o) { o.state(); })
+        info.state = [](const void* op) noexcept { return static_cast<const Op*>(op)->state(); };
+    if constexpr (requires(const Op& o) { o.work(); })
+        info.work = [](const void* op) noexcept { return static_cast<const Op*>(op)->work(); };
     info.check = [](const void* op) { return static_cast<const Op*>(op)->check(); };
 
     if constexpr (requires { Op::describe(info); })
@@ -153,6 +226,8 @@ op_info make_info()
 } // namespace detail
 
 /// The description of Op, made on first use.
+///
+/// Exceptions: std::bad_alloc on first use; the next call tries again.
 template <op Op>
 const op_info& info_of()
 {
@@ -167,11 +242,12 @@ struct bound_op {
     void* reply = nullptr;         ///< The address for its reply.
     /// Set by the backend: the op's own outcome.
     error_code status{};
-    void* state = nullptr;                      ///< Resources of the backend until the op has finished.
-    std::array<void*, max_operands> operands{}; ///< The addresses of its operands.
+    const void* code = nullptr; ///< Set by the backend: its implementation of the op.
+    void* state = nullptr;      ///< Resources of the backend until the op has finished.
+    void** operands = nullptr;  ///< The addresses of its operands: as many as `info` lists.
 
-    template <class Op>
     /// The op, cast to its type.
+    template <class Op>
     const Op& as() const noexcept
     {
         return *static_cast<const Op*>(op);
@@ -184,15 +260,15 @@ struct bound_op {
         return static_cast<const T*>(address(&field));
     }
 
-    template <element T>
     /// The memory behind one operand of this op.
+    template <element T>
     T* data(const out<T>& field) const noexcept
     {
         return static_cast<T*>(address(&field));
     }
 
-    template <element T>
     /// The memory behind one operand of this op.
+    template <element T>
     T* data(const inout<T>& field) const noexcept
     {
         return static_cast<T*>(address(&field));

@@ -12,6 +12,8 @@ namespace coaccel {
 /// Host memory that a device copies from and to directly, at full speed. A contiguous range of T. Move-only.
 ///
 /// Its elements are not initialised. It may outlive its device; it is ordinary memory then.
+///
+/// Exceptions: no function throws.
 template <element T>
 class pinned_buffer {
 public:

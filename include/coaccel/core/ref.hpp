@@ -30,6 +30,8 @@ struct any_ref {
 };
 
 /// Refers to contiguous elements of type T in a device buffer; does not own them.
+///
+/// Exceptions: no function throws.
 template <element T>
 class ref {
 public:

@@ -49,6 +49,7 @@ struct throw_system_error : outcome::policy::base {
 /// the return type of a coroutine.
 ///
 /// Exceptions: value() throws boost::system::system_error if there is an error; error() throws it if there is none.
+/// Construction, copies and moves throw what those of T throw.
 template <class T>
 class [[nodiscard]] result : public outcome::basic_result<T, error_code, detail::throw_system_error> {
     using base = outcome::basic_result<T, error_code, detail::throw_system_error>;

@@ -17,10 +17,9 @@ enum class vendor_library : std::uint8_t {
     cublas,
     /// For async_compile. Environment variable COACCEL_LIBNVRTC.
     nvrtc,
+    /// For rand::*. Environment variable COACCEL_LIBCURAND.
+    curand,
 };
-
-/// The number of vendor libraries.
-inline constexpr std::size_t vendor_library_count = 3;
 
 /// The name of the library, such as "libcublas"; "unknown" for another value.
 COACCEL_DECL std::string_view to_string(vendor_library l) noexcept;
@@ -30,6 +29,8 @@ COACCEL_DECL std::string_view to_string(vendor_library l) noexcept;
 ///
 /// Takes effect at the next search for the library; a library that is already open stays open. An empty path removes
 /// the setting.
+///
+/// Exceptions: std::bad_alloc; the setting then stays as it was.
 /// Thread safety: any thread.
 COACCEL_DECL void use_library(vendor_library l, std::string path);
 

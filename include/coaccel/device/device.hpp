@@ -35,8 +35,9 @@ class device_with;
 /// pinned memory and compiling do not count against the queue.
 /// Exceptions: an initiating call throws std::bad_alloc if there is no memory for the operation, for example because
 /// the handler's allocator throws it; nothing has been started then. Emitting a cancellation signal can also throw
-/// std::bad_alloc. Completion never uses the handler's allocator, and on an io_context or a thread_pool it allocates
-/// nothing.
+/// std::bad_alloc; nothing is cancelled then. Completion never uses the handler's allocator, and on an io_context or a
+/// thread_pool it allocates nothing. There is no recovery if the device itself runs out of host memory while it works:
+/// std::bad_alloc leaves the run() of its executor or an initiating call, and the device does no further work.
 /// Lifetimes: a device, its buffers and its watches may outlive their execution context. Operations started afterwards
 /// are destroyed without calling their handlers.
 /// Thread safety: const functions may be called from any thread, even on the same copy; assignment to a copy needs
@@ -163,20 +164,24 @@ public:
 
     /// Cancels every op that the device has accepted so far, like terminal cancellation of each.
     ///
-    /// Exceptions: std::bad_alloc.
+    /// Exceptions: std::bad_alloc; nothing is cancelled then.
     void cancel() const;
 
     /// The current state of the device.
+    ///
+    /// Exceptions: none.
     device_status status() const;
 
     /// Observes the device's state. `busy` is not published, because publishing it would cost more than an op.
     ///
     /// Preconditions: not an empty `device`.
+    /// Exceptions: std::bad_alloc.
     watch<device_status> watch_state() const;
 
     /// Observes the device's generation; a value is published after its context is in place.
     ///
     /// Preconditions: not an empty `device`.
+    /// Exceptions: std::bad_alloc.
     watch<coaccel::generation> watch_generation() const;
 
 private:
@@ -194,6 +199,8 @@ private:
 
 /// A device together with options for the ops that are started through it: `gpu.with(options)`. It has the functions of
 /// `device` that start ops, and keeps the device alive as a copy of it does.
+///
+/// Exceptions: initiating calls throw std::bad_alloc; see `device`.
 class device_with : public device_calls<device_with> {
 public:
     /// Called by device::with.

@@ -32,7 +32,7 @@ enum class memory_init : std::uint8_t { none, zero };
 
 /// The functions that start ops. `device` has them with default options, `device_with` with the caller's options.
 ///
-/// Exceptions: initiating calls throw std::bad_alloc; see `device`.
+/// Exceptions: initiating calls throw std::bad_alloc; nothing has been started then. See `device`.
 template <class Self>
 class device_calls {
 public:
@@ -60,6 +60,18 @@ public:
             detail::initiate_request<detail::seq_request<Ops...>>{core()}, token, ops, options());
     }
 
+    /// Runs ops that were chosen at run time, one after another. They are checked together: when one is refused, none
+    /// is started.
+    ///
+    /// Completion signature: void(error_code, op_replies).
+    /// Errors: errc::invalid_argument for an empty list, and those of the ops.
+    template <asio::completion_token_for<void(error_code, op_replies)> Token = default_token>
+    auto async_exec(op_list ops, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, op_replies)>(
+            detail::initiate_request<detail::list_request>{core()}, token, std::move(ops), options());
+    }
+
     /// Runs the caller's function as an op: `async_submit(in(a), out(b), function)`.
     ///
     /// The function is called as `function(native_stream, span<const A>, span<B>)`, with one span of device memory for
@@ -69,7 +81,8 @@ public:
     ///
     /// Completion signature: void(error_code).
     /// Errors: errc::user_exception if the function threw.
-    /// Exceptions: those of copying or moving the function, from the initiating call.
+    /// Exceptions: the initiating call also throws what copying or moving the function throws; nothing has been started
+    /// then.
     template <class... Args>
     auto async_submit(Args&&... args) const
     {

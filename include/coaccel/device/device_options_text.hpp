@@ -23,16 +23,20 @@ namespace coaccel {
 ///
 /// Errors: errc::invalid_option; the message names the word, its position in the text, counted from 1, and the problem,
 /// or the rule of device_options::check() that the options violate.
+/// Exceptions: std::bad_alloc.
 COACCEL_DECL result<device_options> parse_device_options(std::string_view text, const device_options& base = {});
 
 /// Reads options from the environment variable COACCEL_DEVICE, in the format of parse_device_options. Yields `base` if
 /// the variable is unset or empty, and in a program with elevated privileges (secure_getenv).
 ///
 /// Errors: those of parse_device_options.
+/// Exceptions: std::bad_alloc.
 COACCEL_DECL result<device_options> device_options_from_environment(const device_options& base = {});
 
 /// The text that parse_device_options parses to these options: the kind, then every value that is not the default.
 /// Fields without a text form are left out.
+///
+/// Exceptions: std::bad_alloc.
 COACCEL_DECL std::string to_string(const device_options& options);
 
 } // namespace coaccel

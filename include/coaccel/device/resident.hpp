@@ -24,7 +24,7 @@ class resident_with;
 ///
 /// A value type: copies share one buffer.
 ///
-/// Exceptions: the constructors and async_get throw std::bad_alloc.
+/// Exceptions: the constructors and initiating calls throw std::bad_alloc; no loading is started then.
 /// Lifetimes: a ref is valid while a copy of this object exists and the generation lasts. The object keeps its device
 /// alive.
 /// Thread safety: const functions may be called from any thread.
@@ -86,6 +86,8 @@ private:
 /// Only the deadline is used. The other options describe one op, and async_get starts none for its caller: the loader
 /// starts the ops, with its own options, for all callers. They are ignored, so that one exec_options can serve all
 /// calls of a request.
+///
+/// Exceptions: initiating calls throw std::bad_alloc; see `resident`.
 template <element T>
 class resident_with {
 public:

@@ -9,6 +9,8 @@
 namespace coaccel {
 
 /// Decides when a failed job is attempted again. The defaults suit a job on a device that restarts its context.
+///
+/// Exceptions: no function throws.
 struct retry_policy {
     using clock = std::chrono::steady_clock;                                   ///< The clock of the deadline.
     static constexpr clock::time_point no_deadline = clock::time_point::max(); ///< The default of `deadline`.
@@ -30,6 +32,8 @@ struct retry_policy {
 };
 
 /// Counts the attempts of one job. Uses neither clock nor timer.
+///
+/// Exceptions: no function throws.
 class COACCEL_DECL retry_counter {
 public:
     using clock = retry_policy::clock; ///< The clock of the policy.

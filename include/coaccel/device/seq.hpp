@@ -19,11 +19,36 @@ struct op_seq {
     std::tuple<Ops...> ops; ///< The ops, in execution order.
 };
 
-/// Makes a sequence of ops for async_exec, in execution order.
-template <op... Ops>
-constexpr op_seq<Ops...> seq(const Ops&... ops)
+namespace detail {
+
+template <op Op>
+constexpr std::tuple<Op> ops_of(const Op& o)
 {
-    return {std::tuple<Ops...>(ops...)};
+    return {o};
+}
+
+template <class... Ops>
+constexpr const std::tuple<Ops...>& ops_of(const op_seq<Ops...>& s)
+{
+    return s.ops;
+}
+
+template <class... Ops>
+constexpr op_seq<Ops...> as_seq(const std::tuple<Ops...>& ops)
+{
+    return {ops};
+}
+
+} // namespace detail
+
+/// Makes a sequence of ops for async_exec, in execution order. The parts are ops and other sequences.
+///
+/// Exceptions: none.
+template <class... Parts>
+    requires requires(const Parts&... parts) { (detail::ops_of(parts), ...); }
+constexpr auto seq(const Parts&... parts)
+{
+    return detail::as_seq(std::tuple_cat(detail::ops_of(parts)...));
 }
 
 namespace detail {

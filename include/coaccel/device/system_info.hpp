@@ -12,9 +12,13 @@ namespace coaccel {
 ///
 /// Blocks, for a second or more if the libraries must be read from disk: do not call it on a thread of an executor.
 /// Missing libraries and hardware are part of the report, not errors.
+///
+/// Exceptions: std::bad_alloc; libraries that were opened stay open.
 COACCEL_DECL system_info inspect_system();
 
 /// A text for people to read: what was found and where, what is missing, and which features that disables.
+///
+/// Exceptions: std::bad_alloc.
 COACCEL_DECL std::string to_string(const system_info& info);
 
 } // namespace coaccel

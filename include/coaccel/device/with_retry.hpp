@@ -71,7 +71,9 @@ concept retryable_function =
 ///
 /// Returns an awaitable of the result of the last attempt, or of errc::invalid_option for an invalid policy.
 /// Cancellation: that of the function; between attempts total, partial and terminal, with operation_aborted.
-/// Exceptions: those of the function, without another attempt.
+/// Exceptions: the call throws std::bad_alloc and what copying the function and its arguments throws; the function has
+/// not been called then. The awaitable throws what the function throws, without another attempt, and std::bad_alloc if
+/// there is no memory for the delay between attempts.
 /// Lifetimes: objects passed by std::ref must live until the awaitable completes.
 template <class Function, class... Args>
     requires retryable_function<Function, Args...>

@@ -26,6 +26,8 @@ struct host_faults {
 };
 
 /// Decides which op fails and how. Thread-safe; shared by all generations of a device.
+///
+/// Exceptions: no function throws.
 class COACCEL_DECL fault_injector {
 public:
     /// What happens to an op.

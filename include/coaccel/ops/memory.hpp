@@ -10,25 +10,19 @@ namespace coaccel::memory {
 template <element T>
 struct fill {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "memory.fill";
-    static constexpr library lib = library::memory;
 
     out<T> dst; ///< The elements to fill.
     T value{};  ///< The value of each element.
 
     error_code check() const noexcept { return dst.size() != 0 ? error_code{} : detail::is_empty(name, "dst"); }
 
-    BOOST_DESCRIBE_CLASS(fill, (), (dst, value), (), ())
+    COACCEL_PURE_OP(memory, fill, void, dst, value)
 };
 
 /// Copies src to dst within the device; both have the same length and must not overlap.
 template <element T>
 struct copy {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "memory.copy";
-    static constexpr library lib = library::memory;
 
     in<T> src;  ///< The elements to copy.
     out<T> dst; ///< The destination; same length as src.
@@ -42,7 +36,7 @@ struct copy {
         return detail::op_error(errc::length_mismatch, name, {"dst has ", dst.size(), " elements, src ", src.size()});
     }
 
-    BOOST_DESCRIBE_CLASS(copy, (), (src, dst), (), ())
+    COACCEL_PURE_OP(memory, copy, void, src, dst)
 };
 
 /// The location of managed memory.
@@ -52,9 +46,6 @@ enum class place : std::uint8_t { device, host };
 template <element T>
 struct prefetch {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "memory.prefetch";
-    static constexpr library lib = library::memory;
 
     inout<T> target;          ///< Managed memory.
     place to = place::device; ///< The place of its next use.
@@ -68,7 +59,7 @@ struct prefetch {
         return detail::not_enumerated(name, "to", static_cast<unsigned>(to), "memory::place");
     }
 
-    BOOST_DESCRIBE_CLASS(prefetch, (), (target, to), (), ())
+    COACCEL_PURE_OP(memory, prefetch, void, target, to)
 };
 
 /// The expected use of managed memory.
@@ -93,9 +84,6 @@ enum class advice : std::uint8_t {
 template <element T>
 struct advise {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "memory.advise";
-    static constexpr library lib = library::memory;
 
     inout<T> target;                   ///< Managed memory.
     advice what = advice::read_mostly; ///< Its expected use.
@@ -109,19 +97,19 @@ struct advise {
         return detail::not_enumerated(name, "what", static_cast<unsigned>(what), "memory::advice");
     }
 
-    BOOST_DESCRIBE_CLASS(advise, (), (target, what), (), ())
+    COACCEL_PURE_OP(memory, advise, void, target, what)
 };
 
 /// Returns the unused memory in the pools of the device to the system.
 struct trim {
-    using reply = void;
-    static constexpr std::string_view name = "memory.trim";
-    static constexpr library lib = library::memory;
-
     error_code check() const noexcept { return {}; }
 
-    BOOST_DESCRIBE_CLASS(trim, (), (), (), ())
+    COACCEL_OP(memory, trim, void)
 };
+
+/// The ops of this header for one element type.
+template <element T>
+using ops_for = type_list<fill<T>, copy<T>, prefetch<T>, advise<T>>;
 
 } // namespace coaccel::memory
 

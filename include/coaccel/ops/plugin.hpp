@@ -1,7 +1,7 @@
 #ifndef COACCEL_OPS_PLUGIN_HPP
 #define COACCEL_OPS_PLUGIN_HPP
 
-#include <coaccel/core/detail/packed_op.hpp>
+#include <coaccel/ops/detail/packed_op.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -25,6 +25,9 @@ struct call_head {
     {
         return reinterpret_cast<const jit::launch_argument*>(this + 1);
     }
+
+    /// Differs between functions.
+    std::uint64_t work() const noexcept { return coaccel::detail::hash(function); }
 };
 
 /// The head of a call op with `count` arguments; `call` uses it.
@@ -36,6 +39,8 @@ COACCEL_DECL call_head make_head(std::string_view function, std::size_t count) n
 COACCEL_DECL error_code check_call(const call_head& head);
 
 /// Calls a function of the device's plug-in; made by `call`.
+///
+/// Exceptions: check() throws those of check_call. Making and copying an op does not throw.
 template <jit::argument... Args>
 class call_op : public coaccel::detail::packed_op<call_head, Args...> {
     using base = coaccel::detail::packed_op<call_head, Args...>;
@@ -56,6 +61,7 @@ public:
     static void describe(op_info& info)
     {
         info.id = call_op_id;
+        info.work = [](const void* op) noexcept { return static_cast<const call_head*>(op)->work(); };
         base::describe(info);
     }
 };

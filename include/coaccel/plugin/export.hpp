@@ -99,7 +99,6 @@ inline int explain(const char* text, char* why, std::size_t room) noexcept
 template <class... Ps>
 struct caller {
     static_assert(sizeof...(Ps) <= max_parameters, "too many parameters");
-    static_assert((std::size_t(taken<Ps>::kind.form != form::value) + ... + 0) <= max_buffers, "too many buffers");
     // One extra element, because a function may have no parameters.
     static constexpr parameter parameters[] = {taken<Ps>::kind..., {}};
 

@@ -12,9 +12,7 @@ namespace coaccel::plugin {
 inline constexpr std::uint32_t interface_version = 1;
 
 /// The maximum number of parameters of a function.
-inline constexpr std::size_t max_parameters = 16;
-/// The maximum number of buffers among the parameters.
-inline constexpr std::size_t max_buffers = 8;
+inline constexpr std::size_t max_parameters = 64;
 /// The maximum size in bytes of a parameter that is passed by value.
 inline constexpr std::size_t max_value_bytes = 64;
 

@@ -54,7 +54,7 @@ public:
         const any_ref made = table_.insert(memory.value(), op.count, op.type, op.kind);
         out = {made, op.kind == memory_kind::managed ? memory.value() : nullptr};
         ++lane_->last_ticket;
-        ++lane_->taken_off;
+        ++lane_->last_on_stream;
         table_.log(made.slot).note(access::write, {lane_->id, lane_->last_ticket});
         return progress::passed;
     }
@@ -144,7 +144,7 @@ private:
             return true;
         }
         const point last = uses.front();
-        if (!in_stream_order || uses.size() > 1 || b.kind != memory_kind::device || !lanes_.has_taken_off(last))
+        if (!in_stream_order || uses.size() > 1 || b.kind != memory_kind::device || !lanes_.is_on_stream(last))
             return false;
         auto& user = lanes_[last.lane];
         if (!user.has_room_for_free())

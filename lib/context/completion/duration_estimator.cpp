@@ -2,10 +2,6 @@
 
 #include "context/buffers/operands.hpp"
 
-#include <coaccel/core/detail/transfer_ops.hpp>
-#include <coaccel/ops/jit/launch.hpp>
-#include <coaccel/ops/plugin.hpp>
-
 #include <algorithm>
 
 namespace coaccel::detail {
@@ -19,21 +15,6 @@ constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t value) noexcept
     return seed ^ seed >> 29;
 }
 
-/// A hash of the caller-defined work, for ops that share a name: kernel launches, plugin calls, user ops.
-std::uint64_t work_of(const bound_op& o) noexcept
-{
-    if (o.info->id == jit::launch_op_id) {
-        const auto& head = o.as<jit::launch_head>();
-        const auto& g = head.shape.grid;
-        return mix(head.kernel, std::uint64_t(g.x) * g.y * g.z);
-    }
-    if (o.info->id == plugin::call_op_id)
-        return hash(o.as<plugin::call_head>().function);
-    if (o.info->id == user_op_id)
-        return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(o.as<user_op>().call));
-    return 0;
-}
-
 } // namespace
 
 duration_estimator::kind duration_estimator::kind_of(const request& r) noexcept
@@ -41,7 +22,8 @@ duration_estimator::kind duration_estimator::kind_of(const request& r) noexcept
     kind k = mix(r.bytes, r.ops.size());
     const bound_op& first = r.ops.front();
     k = mix(k, first.info->id);
-    k = mix(k, work_of(first));
+    if (first.info->work)
+        k = mix(k, first.info->work(first.op));
     for (std::size_t i = 0; i < first.info->operands.size(); ++i)
         k = mix(k, operand_of(first, i).size);
     return k;

@@ -16,17 +16,17 @@ class leak_registry {
 public:
     static void add(std::unique_ptr<T> dead) noexcept
     {
-        static auto& graves = *new std::forward_list<std::unique_ptr<T>>;
+        static auto& leaked = *new std::forward_list<std::unique_ptr<T>>;
         static std::mutex mutex;
         const std::scoped_lock lock(mutex);
         try {
-            graves.push_front(nullptr);
+            leaked.push_front(nullptr);
         } catch (const std::bad_alloc&) {
             // Leak it without an entry in the list.
             (void)dead.release();
             return;
         }
-        graves.front() = std::move(dead);
+        leaked.front() = std::move(dead);
     }
 };
 

@@ -24,7 +24,7 @@ std::string ordinal(std::size_t i)
 /// upload.
 bool is_seq(const request& r) noexcept
 {
-    return r.ops.size() > 1 && r.ops.front().info->id != info_of<allocate_op>().id;
+    return r.ops.size() > 1 && r.ops.front().info->role != op_role::allocate;
 }
 
 } // namespace
@@ -91,8 +91,10 @@ try {
     const errc what = errc_of(ec);
     if (!is_seq(r) || what == errc{})
         return ec;
-    const auto op = short_name(*r.ops[i].info);
     std::string text = ec.message();
+    const op_info& info = *r.ops[i].info;
+    // A message that concerns the element type has the full name.
+    const std::string_view op = text.starts_with(info.name) ? info.name : short_name(info);
     const std::string place = ", " + ordinal(i) + " of seq";
     if (text.starts_with(op))
         text.insert(op.size(), place);

@@ -43,7 +43,7 @@ public:
         request* who = nullptr;
         /// Commands put on the stream for it.
         std::size_t commands = 0;
-        clock::time_point took_off{};
+        clock::time_point launched_at{};
         duration_estimator::kind kind = 0;
     };
 
@@ -75,7 +75,7 @@ public:
     bool busy() const noexcept { return !in_flight.empty() || !queued.empty(); }
 
     /// When the device started the oldest in-flight request, as far as known.
-    clock::time_point began() const noexcept { return std::max(in_flight.front().took_off, last_end); }
+    clock::time_point began() const noexcept { return std::max(in_flight.front().launched_at, last_end); }
 
     /// The end event of an in-flight request. The event on which a sync_waiter blocks is stored outside the circular
     /// buffer, because the buffer may be reallocated.
@@ -102,10 +102,12 @@ public:
     }
 
     /// An op, a wait or a record was put on the stream.
-    void note_command() noexcept
+    void note_command() noexcept { note_commands(1); }
+
+    void note_commands(std::size_t n) noexcept
     {
-        ++commands;
-        ++unmarked_;
+        commands += n;
+        unmarked_ += n;
     }
 
     /// Records an event after the commands on the stream, under the next ticket. `who` is the request that is now
@@ -115,11 +117,11 @@ public:
         if (in_flight.full())
             in_flight.set_capacity(in_flight.capacity() * 2);
         in_flight_request f;
-        f.ticket = ++taken_off;
+        f.ticket = ++last_on_stream;
         f.who = who;
         note_command();
         f.commands = std::exchange(unmarked_, 0);
-        f.took_off = now;
+        f.launched_at = now;
         f.kind = who ? duration_estimator::kind_of(*who) : 0;
         const error_code ec = b.record(f.end, work);
         in_flight.push_back(std::move(f));
@@ -183,7 +185,7 @@ public:
     const lane_id id;
     std::uint64_t last_ticket = 0;
     /// All work up to this ticket is on the stream.
-    std::uint64_t taken_off = 0;
+    std::uint64_t last_on_stream = 0;
     /// Commands on the stream, of in-flight requests and of the request that is being put there.
     std::size_t commands = 0;
     boost::circular_buffer<in_flight_request> in_flight{64};

@@ -58,7 +58,7 @@ public:
     void pass(point p) noexcept { order_.pass(p); }
 
     /// Whether all work up to p is on its stream, so that other streams can wait for it.
-    bool has_taken_off(point p) const noexcept { return all_[p.lane]->taken_off >= p.ticket; }
+    bool is_on_stream(point p) const noexcept { return all_[p.lane]->last_on_stream >= p.ticket; }
 
     /// Whether the next work on `l` must wait for p. If so, the wait counts as done from now on.
     bool must_wait(const lane& l, point p) { return order_.must_wait(l.id, p); }

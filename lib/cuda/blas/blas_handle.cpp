@@ -1,6 +1,7 @@
 #include "cuda/blas/blas_handle.hpp"
 
 #include "cuda/backend.hpp"
+#include "cuda/blas/cublas_error.hpp"
 #include "cuda/driver/error.hpp"
 
 #include <algorithm>
@@ -13,13 +14,6 @@ namespace {
 constexpr std::size_t cell_bytes = 256;
 // Some cuBLAS functions fail with less.
 constexpr std::size_t least_workspace = std::size_t(16) << 10;
-
-result<const cublas_api*> table_for(backend& b)
-{
-    if (b.given_cublas())
-        return b.given_cublas();
-    return load_cublas();
-}
 
 // cublasSetStream resets the workspace, so it comes first.
 cublasStatus_t set_up(const cublas_api& api, cublasHandle_t h, CUstream s, void* workspace, std::size_t bytes,
@@ -56,7 +50,7 @@ struct blas_handle::job {
 
 void blas_handle::job::make(backend& b, CUstream s, void* workspace, std::size_t bytes)
 {
-    auto table = table_for(b);
+    auto table = b.libraries().get<cublas_api>();
     if (!table || b.dead()) {
         error = table ? make_error_code(errc::context_lost) : table.error();
         return;
@@ -73,25 +67,23 @@ void blas_handle::job::make(backend& b, CUstream s, void* workspace, std::size_t
         (void)api->cublasDestroy(made);
 }
 
-result<progress> blas_handle::prepare(backend& b, CUstream s, std::size_t scratch_bytes)
+result<readiness> blas_handle::prepare(std::size_t scratch_bytes)
 {
-    backend_ = &b;
-    stream_ = s;
     if (!handle_ || broken_) {
-        BOOST_OUTCOME_TRY(auto made, make());
-        if (made == progress::pending)
+        BOOST_OUTCOME_TRY(const auto made, make());
+        if (made == readiness::pending)
             return made;
     }
     if (scratch_bytes != 0 && !scratch_)
         return take_scratch(scratch_bytes);
-    return progress::passed;
+    return readiness::ready;
 }
 
-result<progress> blas_handle::make()
+result<readiness> blas_handle::make()
 {
     if (job_) {
         if (!job_->done.load(std::memory_order_acquire))
-            return progress::pending;
+            return readiness::pending;
         const auto ended = std::exchange(job_, nullptr);
         if (ended->error)
             return ended->error;
@@ -100,18 +92,18 @@ result<progress> blas_handle::make()
         api_ = ended->api;
         handle_ = ended->handle;
         broken_ = false;
-        return progress::passed;
+        return readiness::ready;
     }
     if (!workspace_) {
-        const std::size_t bytes = cell_bytes + std::max<std::size_t>(backend_->how().blas_workspace, least_workspace);
-        BOOST_OUTCOME_TRY(workspace_, backend_->buffers().allocate(stream_, bytes, memory_kind::device));
+        const std::size_t bytes = cell_bytes + std::max<std::size_t>(backend_.how().blas_workspace, least_workspace);
+        BOOST_OUTCOME_TRY(workspace_, backend_.buffers().allocate(stream_, bytes, memory_kind::device));
         if (!workspace_)
-            return progress::pending;
+            return readiness::pending;
         workspace_bytes_ = bytes;
     }
     auto made = std::make_shared<job>();
     made->replaced = handle_;
-    auto work = [made, b = backend_, s = stream_, old_api = api_,
+    auto work = [made, b = &backend_, s = stream_, old_api = api_,
                  workspace = static_cast<char*>(workspace_) + cell_bytes, bytes = workspace_bytes_ - cell_bytes] {
         // cublasDestroy waits for the whole device, so it runs here.
         if (made->replaced && !b->dead())
@@ -120,33 +112,33 @@ result<progress> blas_handle::make()
         made->done.store(true, std::memory_order_release);
         b->notify_progress();
     };
-    if (!backend_->helpers().run(std::move(work)))
+    if (!backend_.helpers().run(std::move(work)))
         return errc::out_of_memory;
     handle_ = nullptr;
     broken_ = false;
     job_ = std::move(made);
-    return progress::pending;
+    return readiness::pending;
 }
 
-result<progress> blas_handle::take_scratch(std::size_t bytes)
+result<readiness> blas_handle::take_scratch(std::size_t bytes)
 {
-    BOOST_OUTCOME_TRY(scratch_, backend_->buffers().allocate(stream_, bytes, memory_kind::device));
+    BOOST_OUTCOME_TRY(scratch_, backend_.buffers().allocate(stream_, bytes, memory_kind::device));
     if (!scratch_)
-        return progress::pending;
+        return readiness::pending;
     scratch_bytes_ = bytes;
     const auto memory = reinterpret_cast<CUdeviceptr>(scratch_);
-    if (auto ec = backend_->check(backend_->api().cuMemsetD8Async(memory, 0, bytes, stream_))) {
+    if (auto ec = backend_.check(backend_.api().cuMemsetD8Async(memory, 0, bytes, stream_))) {
         // The next op must not use this memory as its own scratch.
         drop_scratch();
         return ec;
     }
-    return progress::passed;
+    return readiness::ready;
 }
 
-result<progress> blas_handle::run_behind(call c)
+result<readiness> blas_handle::launch_behind(call c)
 {
     auto made = std::make_shared<job>();
-    auto work = [made, b = backend_, with = tools(), c = std::move(c)] {
+    auto work = [made, b = &backend_, with = tools(), c = std::move(c)] {
         if (b->dead())
             made->error = errc::context_lost;
         else
@@ -154,40 +146,41 @@ result<progress> blas_handle::run_behind(call c)
         made->done.store(true, std::memory_order_release);
         b->notify_progress();
     };
-    if (!backend_->helpers().run(std::move(work))) {
+    if (!backend_.helpers().run(std::move(work))) {
         drop_scratch();
         return errc::out_of_memory;
     }
     job_ = std::move(made);
-    return progress::pending;
+    launching_ = true;
+    return readiness::pending;
 }
 
-result<progress> blas_handle::collect(std::uint64_t kind)
+result<readiness> blas_handle::collect(std::uint64_t kernels)
 {
     if (!job_->done.load(std::memory_order_acquire))
-        return progress::pending;
+        return readiness::pending;
     const auto finished = std::exchange(job_, nullptr);
+    launching_ = false;
     if (finished->error)
         return finished->error;
-    if (finished->status == CUBLAS_STATUS_SUCCESS)
-        seen_.insert(kind);
-    return ended(finished->status);
+    if (auto ec = ended(finished->status))
+        return ec;
+    loaded_.insert(kernels);
+    return readiness::launched;
 }
 
-result<progress> blas_handle::ended(cublasStatus_t status) noexcept
+error_code blas_handle::ended(cublasStatus_t status) noexcept
 {
     drop_scratch();
-    if (auto ec = check(status))
-        return ec;
-    return progress::passed;
+    return check(status);
 }
 
 void blas_handle::drop_scratch() noexcept
 {
-    if (!scratch_ || backend_->dead())
+    if (!scratch_ || backend_.dead())
         return;
-    (void)backend_->check(
-        backend_->buffers().release(stream_, std::exchange(scratch_, nullptr), scratch_bytes_, memory_kind::device));
+    (void)backend_.check(
+        backend_.buffers().release(stream_, std::exchange(scratch_, nullptr), scratch_bytes_, memory_kind::device));
 }
 
 error_code blas_handle::check(cublasStatus_t status) noexcept
@@ -195,10 +188,10 @@ error_code blas_handle::check(cublasStatus_t status) noexcept
     if (status == CUBLAS_STATUS_SUCCESS)
         return {};
     // On a dead context cuBLAS may return any status, so ask the driver.
-    if (!backend_->dead()) {
-        const CUresult r = backend_->api().cuStreamQuery(stream_);
+    if (!backend_.dead()) {
+        const CUresult r = backend_.api().cuStreamQuery(stream_);
         if (is_sticky(r))
-            return backend_->check(r);
+            return backend_.check(r);
     }
     if (status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_INTERNAL_ERROR)
         broken_ = true;
@@ -207,8 +200,6 @@ error_code blas_handle::check(cublasStatus_t status) noexcept
 
 void blas_handle::destroy() noexcept
 {
-    if (!backend_)
-        return;
     // Handles created or replaced for an op that did not fetch the result.
     if (job_ && job_->handle)
         (void)job_->api->cublasDestroy(std::exchange(job_->handle, nullptr));
@@ -218,8 +209,8 @@ void blas_handle::destroy() noexcept
         (void)api_->cublasDestroy(std::exchange(handle_, nullptr));
     drop_scratch();
     if (workspace_)
-        (void)backend_->buffers().release(stream_, std::exchange(workspace_, nullptr), workspace_bytes_,
-                                          memory_kind::device);
+        (void)backend_.buffers().release(stream_, std::exchange(workspace_, nullptr), workspace_bytes_,
+                                         memory_kind::device);
 }
 
 } // namespace coaccel::cuda

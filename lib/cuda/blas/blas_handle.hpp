@@ -1,6 +1,7 @@
 #ifndef COACCEL_CUDA_BLAS_BLAS_HANDLE_HPP
 #define COACCEL_CUDA_BLAS_BLAS_HANDLE_HPP
 
+#include "context/library_resources.hpp"
 #include "cuda/blas/cublas_api.hpp"
 #include "cuda/driver/driver_api.hpp"
 
@@ -27,56 +28,67 @@ struct blas_call {
     void* scratch;
 };
 
+/// What a call needs before it is made.
+struct call_needs {
+    /// Equal for calls that are likely to run the same kernels.
+    std::uint64_t kernels;
+    /// Bytes of zeroed device memory.
+    std::size_t scratch = 0;
+};
+
 /// cuBLAS on one lane: a handle with our own workspace.
 ///
 /// The library is loaded and the handle created on the thread pool on first use. After a failure the next op tries
 /// again; a handle that cuBLAS reports as broken is replaced for the next op.
-class blas_handle {
+class blas_handle final : public detail::library_resources {
 public:
+    static constexpr coaccel::library lib = coaccel::library::blas;
     using call = std::function<cublasStatus_t(const blas_call&)>;
 
-    blas_handle() noexcept = default;
-    blas_handle(const blas_handle&) = delete;
-    blas_handle& operator=(const blas_handle&) = delete;
+    blas_handle(backend& b, CUstream s) noexcept : backend_(b), stream_(s) {}
 
-    /// Prepares the handle and the scratch memory of one op. If pending, the backend is notified when it is worth
-    /// another try.
-    result<progress> prepare(backend& b, CUstream s, std::size_t scratch_bytes = 0);
-
-    /// Makes one call on a prepared handle and releases the scratch memory. The first call of a kind loads kernels,
-    /// which may take long, so it runs on the thread pool; `copy` returns a call that owns its data.
-    template <class Call, class Copy>
-    result<progress> run(std::uint64_t kind, const Call& direct, const Copy& copy)
+    /// Prepares the handle and the scratch memory of one op. The first call that uses these kernels loads them, which
+    /// may take long, so it is launched on the thread pool; `copy` returns a call that owns its data.
+    template <class Copy>
+    result<readiness> prepare(const call_needs& needs, const Copy& copy)
     {
-        if (job_)
-            return collect(kind);
-        if (!seen_.contains(kind))
-            return run_behind(copy());
+        if (launching_)
+            return collect(needs.kernels);
+        BOOST_OUTCOME_TRY(const auto ready, prepare(needs.scratch));
+        if (ready != readiness::ready || loaded_.contains(needs.kernels))
+            return ready;
+        return launch_behind(copy());
+    }
+
+    /// Makes one call on a prepared handle and releases the scratch memory.
+    template <class Call>
+    error_code launch(const Call& direct)
+    {
         return ended(direct(tools()));
     }
 
     /// Device address of the lane's last result.
     CUdeviceptr cell() const noexcept { return reinterpret_cast<CUdeviceptr>(workspace_); }
 
-    /// Preconditions: the thread pool has stopped, the stream is idle and the context healthy. Not needed for a dead
-    /// context.
-    void destroy() noexcept;
+    void destroy() noexcept override;
+    std::size_t count() const noexcept override { return handle_ ? 1 : 0; }
 
 private:
     struct job;
 
-    result<progress> make();
-    result<progress> take_scratch(std::size_t bytes);
-    result<progress> run_behind(call c);
-    result<progress> collect(std::uint64_t kind);
-    result<progress> ended(cublasStatus_t status) noexcept;
+    result<readiness> prepare(std::size_t scratch_bytes);
+    result<readiness> make();
+    result<readiness> take_scratch(std::size_t bytes);
+    result<readiness> launch_behind(call c);
+    result<readiness> collect(std::uint64_t kernels);
+    error_code ended(cublasStatus_t status) noexcept;
     void drop_scratch() noexcept;
     error_code check(cublasStatus_t status) noexcept;
 
     blas_call tools() const noexcept { return {*api_, handle_, workspace_, scratch_}; }
 
-    backend* backend_ = nullptr;
-    CUstream stream_ = nullptr;
+    backend& backend_;
+    const CUstream stream_;
     const cublas_api* api_ = nullptr;
     cublasHandle_t handle_ = nullptr;
     bool broken_ = false;
@@ -87,7 +99,9 @@ private:
     std::size_t scratch_bytes_ = 0;
     /// The job on the thread pool for the lane's one pending op.
     std::shared_ptr<job> job_;
-    boost::unordered_flat_set<std::uint64_t> seen_;
+    /// The job launches the op; otherwise it creates the handle.
+    bool launching_ = false;
+    boost::unordered_flat_set<std::uint64_t> loaded_;
 };
 
 } // namespace coaccel::cuda

@@ -2,24 +2,30 @@
 #define COACCEL_CUDA_BLAS_BLAS_OPS_HPP
 
 #include "cuda/backend.hpp"
+#include "cuda/blas/blas_handle.hpp"
 
-#include <coaccel/ops/blas/level3.hpp>
+#include <coaccel/ops/blas.hpp>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <concepts>
+#include <cstring>
 #include <memory>
+#include <type_traits>
+#include <utility>
 
-// Shared by the ops of all levels. A launch is `cublasStatus_t launch(const blas_call&, const Op&, const bound_op&)`.
+// Shared by the ops of all levels.
 namespace coaccel::cuda {
 
 /// Selects the cuBLAS function for T.
 template <blas::real T, class Single, class Double>
-constexpr auto pick(Single single, Double twice) noexcept
+constexpr auto pick(Single single, Double double_) noexcept
 {
     if constexpr (std::same_as<T, float>)
         return single;
     else
-        return twice;
+        return double_;
 }
 
 constexpr std::int64_t size(std::uint64_t n) noexcept
@@ -50,60 +56,19 @@ constexpr cublasOperation_t operation(blas::transpose t) noexcept
     return t == blas::transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T;
 }
 
-/// Identifies calls that are likely to run the same kernels: similar sizes (by powers of two) and the same memory
-/// layout.
-template <class Op>
-std::uint64_t kind_of(const Op& op, std::uint64_t id) noexcept
+/// A number for call_needs::kernels.
+template <class... Parts>
+constexpr std::uint64_t kernels(Parts... parts) noexcept
 {
-    const auto add = [&id](auto part) { id = (id ^ static_cast<std::uint64_t>(part)) * 0x100000001b3ull; };
-    add(std::bit_width(op.n));
-    if constexpr (requires { op.m; })
-        add(std::bit_width(op.m));
-    if constexpr (requires { op.incx; })
-        add(op.incx == 1);
-    if constexpr (requires { op.incy; })
-        add(op.incy == 1);
-    if constexpr (requires { op.alpha; })
-        add(op.alpha == 0);
-    if constexpr (requires { op.beta; })
-        add(op.beta == 0);
-    if constexpr (requires { op.trans; })
-        add(op.trans);
-    if constexpr (requires { op.k; }) {
-        add(std::bit_width(op.k));
-        for (const auto t : {op.trans_a, op.trans_b})
-            add(t);
-        for (const auto ld :
-             {op.lda ? op.lda : op.shape().a_rows(), op.ldb ? op.ldb : op.shape().b_rows(), op.ldc ? op.ldc : op.m})
-            add(ld & -ld & 31);
-        add(op.math);
-    }
-    if constexpr (requires { op.batch; })
-        add(std::bit_width(op.batch));
-    return id;
+    std::uint64_t key = 0xcbf29ce484222325ull;
+    ((key = (key ^ static_cast<std::uint64_t>(parts)) * 0x100000001b3ull), ...);
+    return key;
 }
 
-/// Device memory that an op needs in addition to its operands.
-template <class Op>
-std::size_t scratch_of(const Op&) noexcept
+/// cuBLAS chooses kernels by size: numbers with the same magnitude are likely to use the same ones.
+constexpr int magnitude(std::uint64_t n) noexcept
 {
-    return 0;
-}
-
-template <class T>
-std::size_t scratch_of(const blas::iamax<T>& op) noexcept
-{
-    return op.incx < 0 && op.n > 1 ? op.n * sizeof(T) : 0;
-}
-
-// With 16-bit elements cuBLAS reads A and B even if alpha is zero, and NaN would propagate to C. It gets a product of
-// zero vectors instead.
-template <class Op>
-    requires requires(const Op& op) { op.k; }
-std::size_t scratch_of(const Op& op) noexcept
-{
-    using T = typename Op::value_type;
-    return !blas::real<T> && op.alpha == 0 ? (op.m + op.n) * sizeof(T) : 0;
+    return std::bit_width(n);
 }
 
 /// A copy of an op: after the context has died, the request may be destroyed before the thread pool runs the call.
@@ -111,23 +76,127 @@ template <class Op>
 struct owned_op {
     Op op;
     bound_op bound;
+    std::array<void*, coaccel::detail::count_operands<Op>()> addresses;
 };
 
-template <class Op, auto Launch>
-result<progress> run_blas(backend& b, stream_state& s, bound_op& o)
-{
-    const Op& op = o.as<Op>();
-    BOOST_OUTCOME_TRY(auto ready, s.blas.prepare(b, s.native, scratch_of(op)));
-    if (ready == progress::pending)
+/// How an op of a level runs. `Level` has an overload for each op of
+/// - `call_needs needs(const Op&)`
+/// - `cublasStatus_t launch(const blas_call&, const Op&, const bound_op&)`, which leaves the reply in blas_call::result
+/// and, for ops with a reply, of
+/// - `void finish(const Op&, reply&)`, which corrects the value that cuBLAS has computed.
+template <class Level, class Op>
+struct blas_code {
+    static constexpr bool replies = !std::is_void_v<typename Op::reply>;
+    static constexpr std::size_t reply_cell_bytes = 64;
+
+    static blas_handle& handle(backend& b, stream_state& s) { return s.resources.get<blas_handle>(b, s.native); }
+
+    static result<readiness> prepare(backend& b, stream_state& s, bound_op& o)
+    {
+        const Op& op = o.as<Op>();
+        if constexpr (replies) {
+            if (!o.state) {
+                BOOST_OUTCOME_TRY(o.state, b.staging().try_allocate_own(reply_cell_bytes));
+                if (!o.state)
+                    return readiness::pending;
+            }
+        }
+        const auto copy = [&]() -> blas_handle::call {
+            auto own = std::make_shared<owned_op<Op>>(owned_op<Op>{op, o, {}});
+            std::copy_n(o.operands, own->addresses.size(), own->addresses.begin());
+            own->bound.op = &own->op;
+            own->bound.operands = own->addresses.data();
+            return [own](const blas_call& c) { return Level::launch(c, own->op, own->bound); };
+        };
+        auto needs = Level::needs(op);
+        needs.kernels ^= o.info->id;
+        BOOST_OUTCOME_TRY(const auto ready, handle(b, s).prepare(needs, copy));
+        if (ready == readiness::launched)
+            if (auto ec = fetch_reply(b, s, o))
+                return ec;
         return ready;
-    const auto direct = [&](const blas_call& c) { return Launch(c, op, o); };
-    const auto copy = [&]() -> blas_handle::call {
-        auto own = std::make_shared<owned_op<Op>>(owned_op<Op>{op, o});
-        own->bound.op = &own->op;
-        return [own](const blas_call& c) { return Launch(c, own->op, own->bound); };
-    };
-    return s.blas.run(kind_of(op, o.info->id), direct, copy);
+    }
+
+    static error_code enqueue(backend& b, stream_state& s, bound_op& o)
+    {
+        const auto ec = handle(b, s).launch([&](const blas_call& c) { return Level::launch(c, o.as<Op>(), o); });
+        return ec ? ec : fetch_reply(b, s, o);
+    }
+
+    static error_code fetch_reply(backend& b, stream_state& s, bound_op& o)
+    {
+        if constexpr (replies)
+            return b.check(
+                b.api().cuMemcpyDtoHAsync(o.state, handle(b, s).cell(), sizeof(typename Op::reply), s.native));
+        return {};
+    }
+
+    // Scratch memory is set and may be filled by a further call; a reply is copied.
+    static std::size_t commands(const void* op) noexcept
+    {
+        return 1 + (Level::needs(*static_cast<const Op*>(op)).scratch != 0 ? 2 : 0) + (replies ? 1 : 0);
+    }
+
+    // Scratch memory and the memory for a reply belong to one run of the op.
+    static bool capturable(const void* op) noexcept
+    {
+        return !replies && Level::needs(*static_cast<const Op*>(op)).scratch == 0;
+    }
+
+    static error_code finish(backend& b, bound_op& o) noexcept
+    {
+        if constexpr (replies) {
+            void* cell = std::exchange(o.state, nullptr);
+            if (!cell)
+                return {};
+            if (o.reply) {
+                auto& reply = *static_cast<typename Op::reply*>(o.reply);
+                std::memcpy(&reply, cell, sizeof(reply));
+                Level::finish(o.as<Op>(), reply);
+            }
+            b.staging().release(cell);
+        }
+        return {};
+    }
+};
+
+/// A level whose launches leave the reply of an op in the op's own memory.
+template <class Level>
+struct storing {
+    template <class Op>
+    static call_needs needs(const stored_reply<Op>& op)
+    {
+        return Level::needs(op.op);
+    }
+
+    template <class Op>
+    static cublasStatus_t launch(const blas_call& c, const stored_reply<Op>& op, const bound_op& o)
+    {
+        return Level::launch({c.api, c.handle, o.data(op.dst), c.scratch}, op.op, o);
+    }
+};
+
+template <class Level, op Op>
+void add_op(op_table& table)
+{
+    table.add<Op>({.prepare = blas_code<Level, Op>::prepare,
+                   .enqueue = blas_code<Level, Op>::enqueue,
+                   .finish = blas_code<Level, Op>::finish,
+                   .commands = blas_code<Level, Op>::commands,
+                   .capturable = blas_code<Level, Op>::capturable});
+    if constexpr (op_with_storable_reply<Op>)
+        add_op<storing<Level>, stored_reply<Op>>(table);
 }
+
+template <class Level, op... Ops>
+void add_ops(op_table& table, type_list<Ops...>)
+{
+    (add_op<Level, Ops>(table), ...);
+}
+
+void add_level1(op_table& table);
+void add_level2(op_table& table);
+void add_level3(op_table& table);
 
 } // namespace coaccel::cuda
 

@@ -1,21 +1,28 @@
 #include "cuda/blas/cublas_api.hpp"
 
+#include "cuda/blas/cublas_error.hpp"
 #include "cuda/blas/cublas_setup.hpp"
-#include "cuda/driver/error.hpp"
+#include "cuda/vendor_libraries.hpp"
 
 namespace coaccel::cuda {
 namespace {
 
-std::string cublas_version_text(int version)
-{
-    return std::to_string(version / 10000) + '.' + std::to_string(version % 10000 / 100);
-}
+constexpr const char* sonames[] = {"libcublas.so.13", "libcublas.so.12"};
 
 } // namespace
 
-error_code fill(cublas_api& api, const symbol_lookup& find, const std::string& path)
+const vendor_library_info cublas_library{
+    .id = vendor_library::cublas,
+    .sonames = sonames,
+    .wheel = "cublas",
+    .disables = "blas::* on GPUs",
+    .version_text = three_part_version_text,
+    .category = cublas_category,
+    .load = [] { return as_functions(cublas_api::load()); },
+};
+
+error_code fill(cublas_api& api, const symbol_lookup& find)
 {
-    api.path = path;
     if (const error_code ec = fill(api.cublasGetProperty, find, COACCEL_CUDA_SYMBOL(cublasGetProperty)))
         return ec;
     int major = 0, minor = 0, patch = 0;
@@ -25,7 +32,7 @@ error_code fill(cublas_api& api, const symbol_lookup& find, const std::string& p
             return make_error(s);
     api.version = major * 10000 + minor * 100 + patch;
     if (api.version < oldest_cublas)
-        return too_old(path, cublas_version_text(api.version), cublas_version_text(oldest_cublas));
+        return too_old(api.path, three_part_version_text(api.version), three_part_version_text(oldest_cublas));
 
 #define COACCEL_CUDA_FILL(function)                                                                                    \
     if (const error_code ec = fill(api.function, find, COACCEL_CUDA_SYMBOL(function)))                                 \
@@ -35,16 +42,10 @@ error_code fill(cublas_api& api, const symbol_lookup& find, const std::string& p
     return {};
 }
 
-result<const cublas_api*> load_cublas()
+result<const cublas_api*> cublas_api::load()
 {
     static constinit loaded_table<cublas_api> cublas;
-    return cublas.get([]() -> result<std::unique_ptr<cublas_api>> {
-        BOOST_OUTCOME_TRY(auto library, dynamic_library::open(vendor_library::cublas));
-        auto api = std::make_unique<cublas_api>();
-        if (const error_code ec = fill(*api, symbols_of(library), library.path()))
-            return ec;
-        return api;
-    });
+    return cublas.get([] { return open_table<cublas_api>(cublas_library); });
 }
 
 } // namespace coaccel::cuda

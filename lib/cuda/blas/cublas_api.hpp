@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_BLAS_CUBLAS_API_HPP
 #define COACCEL_CUDA_BLAS_CUBLAS_API_HPP
 
-#include <coaccel/core/result.hpp>
+#include "cuda/loader/vendor_library.hpp"
 
 #include <cublas_v2.h>
 #include <string>
@@ -41,20 +41,18 @@ namespace coaccel::cuda {
     X(cublasGemmEx_64)                                                                                                 \
     X(cublasGemmStridedBatchedEx_64)
 
-/// Table of cuBLAS functions. Tests fill it with their own.
-struct cublas_api {
+/// The functions of cuBLAS. Its version is 10000 * major + 100 * minor + patch.
+struct cublas_api : function_table {
+    static constexpr vendor_library library = vendor_library::cublas;
+
+    /// This machine's cuBLAS, opened on first use. After a failure the next call tries again. Never unloaded. May take
+    /// long: do not call it on an executor.
+    static result<const cublas_api*> load();
+
 #define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
     COACCEL_CUBLAS_FUNCTIONS(COACCEL_CUDA_MEMBER)
 #undef COACCEL_CUDA_MEMBER
-
-    std::string path;
-    /// 10000 * major + 100 * minor + patch.
-    int version = 0;
 };
-
-/// This machine's cuBLAS, opened on first use. After a failure the next call tries again. Never unloaded. May take
-/// long: do not call it on an executor.
-result<const cublas_api*> load_cublas();
 
 } // namespace coaccel::cuda
 

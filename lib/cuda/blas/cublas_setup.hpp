@@ -9,8 +9,8 @@ namespace coaccel::cuda {
 /// 12.0 is the first version with 64-bit sizes.
 inline constexpr int oldest_cublas = 120000;
 
-/// Checks the version of the library at `path`, then fills the table from it.
-error_code fill(cublas_api& api, const symbol_lookup& find, const std::string& path);
+/// Checks the version of the library at `api.path`, then fills the table from it.
+error_code fill(cublas_api& api, const symbol_lookup& find);
 
 } // namespace coaccel::cuda
 

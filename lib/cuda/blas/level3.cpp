@@ -49,41 +49,73 @@ factors factors_of(const blas_call& c, const Op& op, const bound_op& o) noexcept
             leading(s.b_rows(), s.b_cols(), op.ldb)};
 }
 
-template <class T>
-cublasStatus_t gemm(const blas_call& c, const blas::gemm<T>& op, const bound_op& o)
+/// The alignment of a leading dimension, as far as it matters to the choice of kernels.
+constexpr std::uint64_t alignment(std::uint64_t ld, std::uint64_t rows) noexcept
 {
-    const auto f = factors_of(c, op, o);
-    constexpr auto type = data_type<T>();
-    return c.api.cublasGemmEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, &op.alpha, f.a, type,
-                                 f.lda, f.b, type, f.ldb, &op.beta, o.data(op.c), type, leading(op.m, op.n, op.ldc),
-                                 compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+    const std::uint64_t step = ld != 0 ? ld : rows;
+    return step & -step & 31;
 }
 
-template <class T>
-cublasStatus_t gemm_strided_batched(const blas_call& c, const blas::gemm_strided_batched<T>& op, const bound_op& o)
+// With 16-bit elements cuBLAS reads A and B even if alpha is zero, and NaN would propagate to C. It gets a product of
+// zero vectors in scratch memory instead.
+template <class Op>
+call_needs needs_of_product(const Op& op, std::uint64_t batch)
 {
-    const auto f = factors_of(c, op, o);
-    constexpr auto type = data_type<T>();
-    // With a single matrix the stride has no meaning and may exceed any memory.
-    const auto stride = [&op](std::uint64_t given) { return op.batch == 1 ? 0 : size(given); };
-    return c.api.cublasGemmStridedBatchedEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, &op.alpha,
-                                               f.a, type, f.lda, c.scratch ? 0 : stride(op.stride_a), f.b, type, f.ldb,
-                                               c.scratch ? 0 : stride(op.stride_b), &op.beta, o.data(op.c), type,
-                                               leading(op.m, op.n, op.ldc), stride(op.stride_c), size(op.batch),
-                                               compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+    using T = typename Op::value_type;
+    const auto s = op.shape();
+    return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.k), magnitude(batch), op.trans_a, op.trans_b,
+                    op.alpha == 0, op.beta == 0, alignment(op.lda, s.a_rows()), alignment(op.ldb, s.b_rows()),
+                    alignment(op.ldc, op.m), op.math),
+            !blas::real<T> && op.alpha == 0 ? (op.m + op.n) * sizeof(T) : 0};
 }
+
+struct level3 {
+    template <class T>
+    static call_needs needs(const blas::gemm<T>& op)
+    {
+        return needs_of_product(op, 1);
+    }
+
+    template <class T>
+    static call_needs needs(const blas::gemm_strided_batched<T>& op)
+    {
+        return needs_of_product(op, op.batch);
+    }
+
+    template <class T>
+    static cublasStatus_t launch(const blas_call& c, const blas::gemm<T>& op, const bound_op& o)
+    {
+        const auto f = factors_of(c, op, o);
+        constexpr auto type = data_type<T>();
+        return c.api.cublasGemmEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, &op.alpha, f.a, type,
+                                     f.lda, f.b, type, f.ldb, &op.beta, o.data(op.c), type, leading(op.m, op.n, op.ldc),
+                                     compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+    }
+
+    template <class T>
+    static cublasStatus_t launch(const blas_call& c, const blas::gemm_strided_batched<T>& op, const bound_op& o)
+    {
+        const auto f = factors_of(c, op, o);
+        constexpr auto type = data_type<T>();
+        // With a single matrix the stride has no meaning and may exceed any memory.
+        const auto stride = [&op](std::uint64_t given) { return op.batch == 1 ? 0 : size(given); };
+        return c.api.cublasGemmStridedBatchedEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k,
+                                                   &op.alpha, f.a, type, f.lda, c.scratch ? 0 : stride(op.stride_a),
+                                                   f.b, type, f.ldb, c.scratch ? 0 : stride(op.stride_b), &op.beta,
+                                                   o.data(op.c), type, leading(op.m, op.n, op.ldc), stride(op.stride_c),
+                                                   size(op.batch), compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+    }
+};
 
 template <class... Ts>
 void add_for(op_table& table)
 {
-    (table.add<blas::gemm<Ts>, run_blas<blas::gemm<Ts>, gemm<Ts>>>(), ...);
-    (table.add<blas::gemm_strided_batched<Ts>, run_blas<blas::gemm_strided_batched<Ts>, gemm_strided_batched<Ts>>>(),
-     ...);
+    (add_ops<level3>(table, blas::level3_for<Ts>{}), ...);
 }
 
 } // namespace
 
-void add_blas_level3(op_table& table)
+void add_level3(op_table& table)
 {
     add_for<float, double, half, bfloat16>(table);
 }

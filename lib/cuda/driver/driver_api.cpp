@@ -2,8 +2,26 @@
 
 #include "cuda/driver/driver_setup.hpp"
 #include "cuda/driver/error.hpp"
+#include "cuda/vendor_libraries.hpp"
 
 namespace coaccel::cuda {
+namespace {
+
+// libcuda.so without the number may be the toolkit's stub, which opens but does not work.
+constexpr const char* sonames[] = {"libcuda.so.1"};
+
+} // namespace
+
+const vendor_library_info driver_library{
+    .id = vendor_library::driver,
+    .sonames = sonames,
+    .wheel = nullptr,
+    .disables = "device_kind::cuda",
+    .version_text = version_text,
+    .category = driver_category,
+    .load = [] { return as_functions(driver_api::load()); },
+};
+
 namespace {
 
 constinit loaded_table<driver_api> driver;
@@ -22,16 +40,15 @@ error_code refusal(const driver_api& api, CUresult r)
 
 } // namespace
 
-error_code fill(driver_api& api, const symbol_lookup& find, const std::string& path)
+error_code fill(driver_api& api, const symbol_lookup& find)
 {
-    api.path = path;
     // Check the version first: an old driver would otherwise only show up as a missing symbol.
     if (const error_code ec = fill(api.cuDriverGetVersion, find, COACCEL_CUDA_SYMBOL(cuDriverGetVersion)))
         return ec;
     if (const CUresult r = api.cuDriverGetVersion(&api.version); r != CUDA_SUCCESS)
         return refusal(api, r);
     if (api.version < oldest_driver)
-        return too_old(path, version_text(api.version), version_text(oldest_driver));
+        return too_old(api.path, version_text(api.version), version_text(oldest_driver));
 
 #define COACCEL_CUDA_FILL(function)                                                                                    \
     if (const error_code ec = fill(api.function, find, COACCEL_CUDA_SYMBOL(function)))                                 \
@@ -56,13 +73,10 @@ const driver_api* loaded_driver() noexcept
     return driver.peek();
 }
 
-result<const driver_api*> load_driver()
+result<const driver_api*> driver_api::load()
 {
     return driver.get([]() -> result<std::unique_ptr<driver_api>> {
-        BOOST_OUTCOME_TRY(auto library, dynamic_library::open(vendor_library::driver));
-        auto api = std::make_unique<driver_api>();
-        if (const error_code ec = fill(*api, symbols_of(library), library.path()))
-            return ec;
+        BOOST_OUTCOME_TRY(auto api, open_table<driver_api>(driver_library));
         if (const error_code ec = start(*api))
             return ec;
         return api;

@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_DRIVER_DRIVER_API_HPP
 #define COACCEL_CUDA_DRIVER_DRIVER_API_HPP
 
-#include <coaccel/core/result.hpp>
+#include "cuda/loader/vendor_library.hpp"
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -68,8 +68,14 @@ namespace coaccel::cuda {
     X(cuOccupancyMaxPotentialBlockSize)                                                                                \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 
-/// Table of driver functions. Tests fill it with their own.
-struct driver_api {
+/// The functions of the driver. Its version is 1000 * major + 10 * minor.
+struct driver_api : function_table {
+    static constexpr vendor_library library = vendor_library::driver;
+
+    /// This machine's driver, opened and initialised on first use. After a failure the next call tries again. Never
+    /// unloaded.
+    static result<const driver_api*> load();
+
 #define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
     COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_MEMBER)
 #undef COACCEL_CUDA_MEMBER
@@ -78,15 +84,7 @@ struct driver_api {
     PFN_cuCtxCreate_v3020 create_context = nullptr;
     PFN_cuMemPrefetchAsync_v12020 prefetch = nullptr;
     PFN_cuMemAdvise_v12020 advise = nullptr;
-
-    std::string path;
-    /// 1000 * major + 10 * minor.
-    int version = 0;
 };
-
-/// This machine's driver, opened and initialised on first use. After a failure the next call tries again. Never
-/// unloaded.
-result<const driver_api*> load_driver();
 
 } // namespace coaccel::cuda
 

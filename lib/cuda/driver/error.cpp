@@ -1,25 +1,16 @@
 #include "cuda/driver/error.hpp"
 
 #include "cuda/driver/driver_setup.hpp"
-#include "cuda/driver/vendor_errors.hpp"
+#include "cuda/loader/vendor_category.hpp"
 
-#include <algorithm>
-#include <iterator>
-#include <span>
 #include <string>
 
 namespace coaccel::cuda {
 namespace {
 
-struct row {
-    int value;
-    const char* name;
-    fault kind;
-};
-
 // Numbers, because older headers lack some of the names. context_lost: errors after which, according to cuda.h, the
 // process must be relaunched, and errors that leave the context in an unknown state.
-constexpr row driver_rows[] = {
+constexpr vendor_error driver_errors[] = {
     {1, "CUDA_ERROR_INVALID_VALUE", fault::library},
     {2, "CUDA_ERROR_OUT_OF_MEMORY", fault::busy},
     {3, "CUDA_ERROR_NOT_INITIALIZED", fault::device_lost},
@@ -114,72 +105,8 @@ constexpr row driver_rows[] = {
     {999, "CUDA_ERROR_UNKNOWN", fault::context_lost},
 };
 
-constexpr row cublas_rows[] = {
-    {1, "CUBLAS_STATUS_NOT_INITIALIZED", fault::library}, {3, "CUBLAS_STATUS_ALLOC_FAILED", fault::busy},
-    {7, "CUBLAS_STATUS_INVALID_VALUE", fault::library},   {8, "CUBLAS_STATUS_ARCH_MISMATCH", fault::library},
-    {11, "CUBLAS_STATUS_MAPPING_ERROR", fault::library},  {13, "CUBLAS_STATUS_EXECUTION_FAILED", fault::library},
-    {14, "CUBLAS_STATUS_INTERNAL_ERROR", fault::library}, {15, "CUBLAS_STATUS_NOT_SUPPORTED", fault::library},
-    {16, "CUBLAS_STATUS_LICENSE_ERROR", fault::library},
-};
-
-constexpr row nvrtc_rows[] = {
-    {1, "NVRTC_ERROR_OUT_OF_MEMORY", fault::busy},
-    {2, "NVRTC_ERROR_PROGRAM_CREATION_FAILURE", fault::library},
-    {3, "NVRTC_ERROR_INVALID_INPUT", fault::caller},
-    {4, "NVRTC_ERROR_INVALID_PROGRAM", fault::library},
-    {5, "NVRTC_ERROR_INVALID_OPTION", fault::caller},
-    {6, "NVRTC_ERROR_COMPILATION", fault::caller},
-    {7, "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE", fault::library},
-    {8, "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION", fault::library},
-    {9, "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION", fault::library},
-    {10, "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID", fault::caller},
-    {11, "NVRTC_ERROR_INTERNAL_ERROR", fault::library},
-    {12, "NVRTC_ERROR_TIME_FILE_WRITE_FAILED", fault::library},
-    {13, "NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED", fault::library},
-    {14, "NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED", fault::library},
-    {15, "NVRTC_ERROR_PCH_CREATE", fault::library},
-    {16, "NVRTC_ERROR_CANCELLED", fault::library},
-    {17, "NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED", fault::library},
-};
-
-const row* find(std::span<const row> rows, int value) noexcept
-{
-    const auto at = std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.value == value; });
-    return at == rows.end() ? nullptr : &*at;
-}
-
-class vendor_category : public boost::system::error_category {
-public:
-    vendor_category(const char* name, const char* vendor, std::span<const row> rows) noexcept
-        : name_(name), vendor_(vendor), rows_(rows)
-    {}
-
-    const char* name() const noexcept final { return name_; }
-
-    std::string message(int value) const override
-    {
-        if (value == 0)
-            return "success";
-        const row* known = find(rows_, value);
-        return known ? known->name : std::string(vendor_) + " error " + std::to_string(value);
-    }
-
-    boost::system::error_condition default_error_condition(int value) const noexcept final
-    {
-        if (value == 0)
-            return {value, *this};
-        const row* known = find(rows_, value);
-        return make_error_condition(known ? known->kind : fault::library);
-    }
-
-private:
-    const char* name_;
-    const char* vendor_;
-    std::span<const row> rows_;
-};
-
-struct driver_errors final : vendor_category {
-    driver_errors() noexcept : vendor_category("coaccel.cuda", "CUDA", driver_rows) {}
+struct driver_category_type final : vendor_category {
+    driver_category_type() noexcept : vendor_category("coaccel.cuda", "CUDA", driver_errors) {}
 
     std::string message(int value) const override
     {
@@ -188,32 +115,17 @@ struct driver_errors final : vendor_category {
     }
 };
 
+const driver_category_type& category() noexcept
+{
+    static const driver_category_type instance;
+    return instance;
+}
+
 } // namespace
 
 const boost::system::error_category& driver_category() noexcept
 {
-    static const driver_errors instance;
-    return instance;
-}
-
-const boost::system::error_category& cublas_category() noexcept
-{
-    static const vendor_category instance("coaccel.cublas", "cuBLAS", cublas_rows);
-    return instance;
-}
-
-const boost::system::error_category& nvrtc_category() noexcept
-{
-    static const vendor_category instance("coaccel.nvrtc", "NVRTC", nvrtc_rows);
-    return instance;
-}
-
-const boost::system::error_category* find_category(std::string_view name) noexcept
-{
-    for (const auto* c : {&driver_category(), &cublas_category(), &nvrtc_category()})
-        if (name == c->name())
-            return c;
-    return nullptr;
+    return category();
 }
 
 error_code make_error(CUresult r) noexcept
@@ -223,24 +135,12 @@ error_code make_error(CUresult r) noexcept
     return r == CUDA_ERROR_OUT_OF_MEMORY ? make_error_code(errc::out_of_memory) : error_code(r, driver_category());
 }
 
-error_code make_error(cublasStatus_t s) noexcept
-{
-    if (s == CUBLAS_STATUS_SUCCESS)
-        return {};
-    return s == CUBLAS_STATUS_ALLOC_FAILED ? make_error_code(errc::out_of_memory) : error_code(s, cublas_category());
-}
-
-error_code make_error(nvrtcResult r) noexcept
-{
-    return r == NVRTC_SUCCESS ? error_code() : error_code(r, nvrtc_category());
-}
-
 bool is_sticky(CUresult r) noexcept
 {
     // These end every context as well, but are classified as device_lost.
     if (r == CUDA_ERROR_DEINITIALIZED || r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_NVLINK_UNCORRECTABLE)
         return true;
-    const row* known = find(driver_rows, r);
+    const vendor_error* known = category().find(r);
     return known && known->kind == fault::context_lost;
 }
 

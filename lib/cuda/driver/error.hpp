@@ -3,21 +3,14 @@
 
 #include "cuda/driver/driver_api.hpp"
 
-#include <cublas_v2.h>
-#include <nvrtc.h>
 #include <string>
 
 namespace coaccel::cuda {
 
-// One error category per library, with the vendor's values and texts. Their conditions are coaccel's faults.
 const boost::system::error_category& driver_category() noexcept;
-const boost::system::error_category& cublas_category() noexcept;
-const boost::system::error_category& nvrtc_category() noexcept;
 
 /// Out of memory becomes errc::out_of_memory, as on every backend.
 error_code make_error(CUresult r) noexcept;
-error_code make_error(cublasStatus_t s) noexcept;
-error_code make_error(nvrtcResult r) noexcept;
 
 /// Whether the error is sticky: it has invalidated every context of the process.
 bool is_sticky(CUresult r) noexcept;

@@ -1,13 +1,13 @@
 #ifndef COACCEL_CUDA_DRIVER_STREAM_STATE_HPP
 #define COACCEL_CUDA_DRIVER_STREAM_STATE_HPP
 
-#include "cuda/blas/blas_handle.hpp"
+#include "context/library_resources.hpp"
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/driver/host_func_notifier.hpp"
 
 namespace coaccel::cuda {
 
-/// The state of one lane: its stream, the side stream for its notifications, its cuBLAS handle.
+/// The state of one lane: its stream, the side stream for its notifications, the resources of libraries.
 class stream_state {
 public:
     explicit stream_state(CUstream s) noexcept : native(s) {}
@@ -18,7 +18,7 @@ public:
     /// Created by the first notification.
     CUstream side = nullptr;
     host_func_notifier notifier;
-    blas_handle blas;
+    detail::resource_set resources;
 };
 
 } // namespace coaccel::cuda

@@ -1,8 +1,8 @@
 #include "cuda/jit/compiler.hpp"
 
-#include "cuda/driver/error.hpp"
 #include "cuda/jit/compile_plan.hpp"
 #include "cuda/jit/disk_cache.hpp"
+#include "cuda/jit/nvrtc_error.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -128,7 +128,7 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
         return ec;
     const nvrtc_api* api = target.nvrtc;
     if (!api) {
-        auto loaded = load_nvrtc();
+        auto loaded = nvrtc_api::load();
         // Without a GPU as the target, the host function is enough.
         if (!loaded && options.host() && target.architecture == 0)
             return jit::make_host_kernel(options, loaded.error().message());

@@ -1,4 +1,5 @@
 #include "cuda/backend.hpp"
+#include "cuda/op_libraries.hpp"
 
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>
@@ -54,20 +55,26 @@ error_code allow_shared_memory(backend& b, loaded_kernel& k, std::uint32_t bytes
     return {};
 }
 
-result<progress> launch(backend& b, stream_state& s, bound_op& o)
+result<readiness> prepare_launch(backend& b, stream_state&, bound_op& o)
 {
     const auto& head = o.as<jit::launch_head>();
     BOOST_OUTCOME_TRY(auto* k, ready_kernel(b, o, head.kernel));
     if (!k)
-        return progress::pending;
+        return readiness::pending;
     if (auto ec = check_parameters(*k, head))
         return ec;
     if (auto ec = k->check(head.shape))
         return ec;
     if (auto ec = allow_shared_memory(b, *k, head.shape.shared_bytes))
         return ec;
+    return readiness::ready;
+}
 
-    std::array<void*, jit::max_arguments> arguments{};
+error_code launch(backend& b, stream_state& s, bound_op& o)
+{
+    const auto& head = o.as<jit::launch_head>();
+    const auto* k = static_cast<const loaded_kernel*>(o.state);
+    std::array<void*, jit::max_arguments> arguments;
     auto* base = const_cast<char*>(static_cast<const char*>(o.op));
     for (std::uint32_t i = 0; i < head.count; ++i) {
         const auto& a = head.arguments()[i];
@@ -75,22 +82,27 @@ result<progress> launch(backend& b, stream_state& s, bound_op& o)
         arguments[i] = is_operand ? static_cast<void*>(&o.operands[a.operand]) : base + a.offset;
     }
     const auto& [grid, block, shared] = head.shape;
-    if (auto ec = b.check(b.api().cuLaunchKernel(k->function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared,
-                                                 s.native, arguments.data(), nullptr)))
-        return ec;
-    return progress::passed;
+    return b.check(b.api().cuLaunchKernel(k->function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared,
+                                          s.native, arguments.data(), nullptr));
 }
 
-result<progress> occupancy(backend& b, stream_state&, bound_op& o)
+result<readiness> prepare_occupancy(backend& b, stream_state&, bound_op& o)
 {
     const auto& op = o.as<jit::occupancy_op>();
     BOOST_OUTCOME_TRY(auto* k, ready_kernel(b, o, op.kernel));
     if (!k)
-        return progress::pending;
+        return readiness::pending;
     if (auto ec = k->check({.shared_bytes = op.shared_bytes}))
         return ec;
     if (auto ec = allow_shared_memory(b, *k, op.shared_bytes))
         return ec;
+    return readiness::ready;
+}
+
+error_code ask_occupancy(backend& b, stream_state&, bound_op& o)
+{
+    const auto& op = o.as<jit::occupancy_op>();
+    const auto* k = static_cast<const loaded_kernel*>(o.state);
     jit::occupancy_info found;
     if (auto ec = b.check(b.api().cuOccupancyMaxPotentialBlockSize(&found.min_grid_size, &found.block_size, k->function,
                                                                    nullptr, op.shared_bytes, 0)))
@@ -99,7 +111,7 @@ result<progress> occupancy(backend& b, stream_state&, bound_op& o)
             &found.blocks_per_multiprocessor, k->function, found.block_size, op.shared_bytes)))
         return ec;
     *static_cast<jit::occupancy_info*>(o.reply) = found;
-    return progress::passed;
+    return {};
 }
 
 error_code finish(backend& b, bound_op& o) noexcept
@@ -109,12 +121,15 @@ error_code finish(backend& b, bound_op& o) noexcept
     return o.status;
 }
 
+void add_ops(op_table& table)
+{
+    table.add(jit::launch_op_id,
+              {.prepare = prepare_launch, .enqueue = launch, .finish = finish, .capturable = always_capturable});
+    table.add<jit::occupancy_op>({.prepare = prepare_occupancy, .enqueue = ask_occupancy, .finish = finish});
+}
+
 } // namespace
 
-void add_jit_ops(op_table& table)
-{
-    table.add(jit::launch_op_id, {launch, finish});
-    table.add<jit::occupancy_op, occupancy, finish>();
-}
+const op_library jit_ops{.add_ops = add_ops};
 
 } // namespace coaccel::cuda

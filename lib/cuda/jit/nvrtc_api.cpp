@@ -1,15 +1,31 @@
 #include "cuda/jit/nvrtc_api.hpp"
 
-#include "cuda/driver/error.hpp"
+#include "cuda/jit/nvrtc_error.hpp"
 #include "cuda/jit/nvrtc_setup.hpp"
+#include "cuda/vendor_libraries.hpp"
 #include "posix/file.hpp"
 
 namespace coaccel::cuda {
 
-error_code fill(nvrtc_api& api, const symbol_lookup& find, const std::string& path)
+namespace {
+
+constexpr const char* sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
+} // namespace
+
+const vendor_library_info nvrtc_library{
+    .id = vendor_library::nvrtc,
+    .sonames = sonames,
+    .wheel = "cuda_nvrtc",
+    .disables = "async_compile",
+    .version_text = version_text,
+    .category = nvrtc_category,
+    .load = [] { return as_functions(nvrtc_api::load()); },
+};
+
+error_code fill(nvrtc_api& api, const symbol_lookup& find)
 {
-    api.path = path;
-    api.build = detail::file_stamp(path);
+    api.build = detail::file_stamp(api.path);
     if (const error_code ec = fill(api.nvrtcVersion, find, COACCEL_CUDA_SYMBOL(nvrtcVersion)))
         return ec;
     int major = 0, minor = 0;
@@ -17,7 +33,7 @@ error_code fill(nvrtc_api& api, const symbol_lookup& find, const std::string& pa
         return make_error(r);
     api.version = major * 1000 + minor * 10;
     if (api.version < oldest_nvrtc)
-        return too_old(path, version_text(api.version), version_text(oldest_nvrtc));
+        return too_old(api.path, version_text(api.version), version_text(oldest_nvrtc));
 
 #define COACCEL_CUDA_FILL(function)                                                                                    \
     if (const error_code ec = fill(api.function, find, COACCEL_CUDA_SYMBOL(function)))                                 \
@@ -27,16 +43,10 @@ error_code fill(nvrtc_api& api, const symbol_lookup& find, const std::string& pa
     return {};
 }
 
-result<const nvrtc_api*> load_nvrtc()
+result<const nvrtc_api*> nvrtc_api::load()
 {
     static constinit loaded_table<nvrtc_api> nvrtc;
-    return nvrtc.get([]() -> result<std::unique_ptr<nvrtc_api>> {
-        BOOST_OUTCOME_TRY(auto library, dynamic_library::open(vendor_library::nvrtc));
-        auto api = std::make_unique<nvrtc_api>();
-        if (const error_code ec = fill(*api, symbols_of(library), library.path()))
-            return ec;
-        return api;
-    });
+    return nvrtc.get([] { return open_table<nvrtc_api>(nvrtc_library); });
 }
 
 } // namespace coaccel::cuda

@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_JIT_NVRTC_API_HPP
 #define COACCEL_CUDA_JIT_NVRTC_API_HPP
 
-#include <coaccel/core/result.hpp>
+#include "cuda/loader/vendor_library.hpp"
 
 #include <nvrtc.h>
 #include <string>
@@ -25,21 +25,20 @@ namespace coaccel::cuda {
     X(nvrtcGetPTXSize)                                                                                                 \
     X(nvrtcGetPTX)
 
-/// Table of NVRTC functions. Tests fill it with their own.
-struct nvrtc_api {
+/// The functions of NVRTC. Its version is 1000 * major + 10 * minor.
+struct nvrtc_api : function_table {
+    static constexpr vendor_library library = vendor_library::nvrtc;
+
+    /// This machine's NVRTC, opened on first use. After a failure the next call tries again. Never unloaded.
+    static result<const nvrtc_api*> load();
+
 #define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
     COACCEL_NVRTC_FUNCTIONS(COACCEL_CUDA_MEMBER)
 #undef COACCEL_CUDA_MEMBER
 
-    std::string path;
-    /// 1000 * major + 10 * minor.
-    int version = 0;
     /// Changes with updates that keep the version. Describes the file as it was loaded; it may be replaced later.
     std::string build;
 };
-
-/// This machine's NVRTC, opened on first use. After a failure the next call tries again. Never unloaded.
-result<const nvrtc_api*> load_nvrtc();
 
 } // namespace coaccel::cuda
 

@@ -8,8 +8,8 @@ namespace coaccel::cuda {
 
 inline constexpr int oldest_nvrtc = 12000;
 
-/// Checks the version of the library at `path`, then fills the table from it.
-error_code fill(nvrtc_api& api, const symbol_lookup& find, const std::string& path);
+/// Checks the version of the library at `api.path`, then fills the table from it.
+error_code fill(nvrtc_api& api, const symbol_lookup& find);
 
 } // namespace coaccel::cuda
 

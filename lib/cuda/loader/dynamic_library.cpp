@@ -47,9 +47,9 @@ std::string path_of(void* handle, const std::string& otherwise)
 
 } // namespace
 
-result<dynamic_library> dynamic_library::open(vendor_library which)
+result<dynamic_library> dynamic_library::open(const vendor_library_info& library)
 {
-    const search_plan plan = plan_search(which, chosen_path(which), search_world::real());
+    const search_plan plan = plan_search(library, chosen_path(library.id), search_world::real());
     std::vector<std::string> failures;
     for (const std::string& candidate : plan.candidates) {
         if (void* handle = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL))
@@ -57,7 +57,7 @@ result<dynamic_library> dynamic_library::open(vendor_library which)
         failures.push_back(candidate + " (" + last_reason(candidate) + ")");
     }
 
-    std::string message(to_string(which));
+    std::string message(to_string(library.id));
     message.append(": tried ").append(listed(failures));
     if (!plan.folders.empty())
         message.append("; looked in ").append(listed(plan.folders));

@@ -1,8 +1,7 @@
 #ifndef COACCEL_CUDA_LOADER_DYNAMIC_LIBRARY_HPP
 #define COACCEL_CUDA_LOADER_DYNAMIC_LIBRARY_HPP
 
-#include <coaccel/core/result.hpp>
-#include <coaccel/cuda/libraries.hpp>
+#include "cuda/loader/vendor_library.hpp"
 
 #include <string>
 
@@ -12,7 +11,7 @@ namespace coaccel::cuda {
 class dynamic_library {
 public:
     /// Opens the first existing file in search order. Errors: errc::library_missing, with the files that were tried.
-    static result<dynamic_library> open(vendor_library which);
+    static result<dynamic_library> open(const vendor_library_info& library);
 
     /// The path of the file that the loader opened.
     const std::string& path() const noexcept { return path_; }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -12,20 +11,6 @@ namespace coaccel::cuda {
 namespace {
 
 using strings = std::vector<std::string>;
-
-std::span<const char* const> sonames(vendor_library which) noexcept
-{
-    // libcuda.so without the number may be the toolkit's stub, which opens but does not work.
-    static constexpr const char* driver[] = {"libcuda.so.1"};
-    static constexpr const char* cublas[] = {"libcublas.so.13", "libcublas.so.12"};
-    static constexpr const char* nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-    switch (which) {
-    case vendor_library::driver: return driver;
-    case vendor_library::cublas: return cublas;
-    case vendor_library::nvrtc: return nvrtc;
-    }
-    return {};
-}
 
 bool is_digit(char c) noexcept
 {
@@ -98,7 +83,7 @@ strings toolkit_folders(const search_world& world)
     return folders;
 }
 
-strings wheel_folders(const search_world& world)
+strings wheel_folders(const char* own, const search_world& world)
 {
     strings prefixes;
     append_value(prefixes, world, "VIRTUAL_ENV");
@@ -110,47 +95,37 @@ strings wheel_folders(const search_world& world)
     for (const std::string& prefix : prefixes)
         for (const std::string& python : matching(world, prefix + "/lib", "python3"))
             for (const char* packages : {"/site-packages/nvidia/", "/dist-packages/nvidia/"})
-                for (const char* wheel : {"cublas", "cuda_nvrtc", "cu13", "cu12"})
+                // The wheels of CUDA 13 share one folder.
+                for (const char* wheel : {own, "cu13", "cu12"})
                     folders.push_back(python + packages + wheel + "/lib");
     return folders;
 }
 
 } // namespace
 
-search_plan plan_search(vendor_library which, const std::string& chosen, const search_world& world)
+search_plan plan_search(const vendor_library_info& library, const std::string& chosen, const search_world& world)
 {
     if (!chosen.empty())
         return {{chosen}, {}};
-    if (std::string named = world.variable(variable_of(which)); !named.empty())
+    if (std::string named = world.variable(variable_of(library.id).c_str()); !named.empty())
         return {{std::move(named)}, {}};
 
     search_plan plan;
-    plan.candidates.assign(sonames(which).begin(), sonames(which).end());
-    // The driver library comes with the kernel module, never with a toolkit.
-    if (which == vendor_library::driver)
+    plan.candidates.assign(library.sonames.begin(), library.sonames.end());
+    if (!library.wheel)
         return plan;
 
     strings folders = toolkit_folders(world);
-    append(folders, wheel_folders(world));
+    append(folders, wheel_folders(library.wheel, world));
     for (std::string& folder : folders) {
         if (std::find(plan.folders.begin(), plan.folders.end(), folder) != plan.folders.end() || !world.exists(folder))
             continue;
-        for (const char* soname : sonames(which))
+        for (const char* soname : library.sonames)
             if (std::string file = folder + '/' + soname; world.exists(file))
                 plan.candidates.push_back(std::move(file));
         plan.folders.push_back(std::move(folder));
     }
     return plan;
-}
-
-const char* variable_of(vendor_library which) noexcept
-{
-    switch (which) {
-    case vendor_library::driver: return "COACCEL_LIBCUDA";
-    case vendor_library::cublas: return "COACCEL_LIBCUBLAS";
-    case vendor_library::nvrtc: return "COACCEL_LIBNVRTC";
-    }
-    return "";
 }
 
 search_world search_world::real()

@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_LOADER_LIBRARY_SEARCH_HPP
 #define COACCEL_CUDA_LOADER_LIBRARY_SEARCH_HPP
 
-#include <coaccel/cuda/libraries.hpp>
+#include "cuda/loader/vendor_library.hpp"
 
 #include <functional>
 #include <string>
@@ -30,13 +30,7 @@ struct search_plan {
 };
 
 /// `chosen` is the path set by use_library, or empty.
-search_plan plan_search(vendor_library which, const std::string& chosen, const search_world& world);
-
-/// The environment variable that names the library's file.
-COACCEL_DECL const char* variable_of(vendor_library which) noexcept;
-
-/// The path last passed to use_library.
-COACCEL_DECL std::string chosen_path(vendor_library which);
+search_plan plan_search(const vendor_library_info& library, const std::string& chosen, const search_world& world);
 
 } // namespace coaccel::cuda
 

@@ -44,10 +44,38 @@ inline std::string version_text(int version)
     return std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
 }
 
+/// "12.2.1" for 120201.
+inline std::string three_part_version_text(int version)
+{
+    return std::to_string(version / 10000) + '.' + std::to_string(version / 100 % 100) + '.' +
+           std::to_string(version % 100);
+}
+
 inline error_code too_old(const std::string& path, const std::string& version, const std::string& needed)
 {
     return make_error_with_message(errc::library_too_old,
                                    path + ": version " + version + ", " + needed + " or later is needed");
+}
+
+/// Opens the library, checks its version and fills the table: `fill` is an overload for each kind of table.
+template <class Table>
+result<std::unique_ptr<Table>> open_table(const vendor_library_info& info)
+{
+    BOOST_OUTCOME_TRY(auto library, dynamic_library::open(info));
+    auto table = std::make_unique<Table>();
+    table->path = library.path();
+    if (const error_code ec = fill(*table, symbols_of(library)))
+        return ec;
+    return table;
+}
+
+/// For vendor_library_info::load.
+template <class Table>
+result<const function_table*> as_functions(const result<const Table*>& loaded)
+{
+    if (!loaded)
+        return loaded.error();
+    return loaded.value();
 }
 
 /// A table for the whole process: created on first use and never destroyed. After a failure the next call tries again.

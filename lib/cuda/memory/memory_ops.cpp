@@ -1,10 +1,12 @@
 #include "cuda/backend.hpp"
+#include "cuda/op_libraries.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace coaccel::cuda {
@@ -18,11 +20,11 @@ CUdeviceptr address(const void* p) noexcept
     return reinterpret_cast<CUdeviceptr>(p);
 }
 
-result<progress> passed(error_code ec)
+result<readiness> launched(const result<progress>& p)
 {
-    if (ec)
-        return ec;
-    return progress::passed;
+    if (!p)
+        return p.error();
+    return p.value() == progress::passed ? readiness::launched : readiness::pending;
 }
 
 template <std::size_t Words>
@@ -54,60 +56,73 @@ Bits bits_of(const T& value) noexcept
 }
 
 template <element T>
-result<progress> fill(backend& b, stream_state& s, bound_op& o)
+error_code fill(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<memory::fill<T>>();
     const CUdeviceptr dst = address(o.data(op.dst));
     const std::size_t count = op.dst.size();
     const driver_api& api = b.api();
     if constexpr (sizeof(T) == 1)
-        return passed(b.check(api.cuMemsetD8Async(dst, bits_of<unsigned char>(op.value), count, s.native)));
+        return b.check(api.cuMemsetD8Async(dst, bits_of<unsigned char>(op.value), count, s.native));
     else if constexpr (sizeof(T) == 2)
-        return passed(b.check(api.cuMemsetD16Async(dst, bits_of<unsigned short>(op.value), count, s.native)));
+        return b.check(api.cuMemsetD16Async(dst, bits_of<unsigned short>(op.value), count, s.native));
     else
-        return passed(b.check(fill_words(
-            api, dst, bits_of<std::array<unsigned, sizeof(T) / sizeof(unsigned)>>(op.value), count, s.native)));
+        return b.check(fill_words(api, dst, bits_of<std::array<unsigned, sizeof(T) / sizeof(unsigned)>>(op.value),
+                                  count, s.native));
+}
+
+/// As many as fill_words needs.
+template <element T>
+std::size_t fill_commands(const void* o) noexcept
+{
+    if constexpr (sizeof(T) > sizeof(unsigned)) {
+        const auto& op = *static_cast<const memory::fill<T>*>(o);
+        const auto words = bits_of<std::array<unsigned, sizeof(T) / sizeof(unsigned)>>(op.value);
+        if (!std::ranges::all_of(words, [&](unsigned w) { return w == words[0]; }))
+            return words.size() + static_cast<std::size_t>(std::bit_width(op.dst.size() / pattern_elements));
+    }
+    return 1;
 }
 
 template <element T>
-result<progress> copy(backend& b, stream_state& s, bound_op& o)
+error_code copy(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<memory::copy<T>>();
-    return passed(b.check(b.api().cuMemcpyDtoDAsync(address(o.data(op.dst)), address(o.data(op.src)),
-                                                    op.src.size() * sizeof(T), s.native)));
+    return b.check(b.api().cuMemcpyDtoDAsync(address(o.data(op.dst)), address(o.data(op.src)),
+                                             op.src.size() * sizeof(T), s.native));
 }
 
 template <element T>
-result<progress> write(backend& b, stream_state& s, bound_op& o)
+result<readiness> write(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<detail::write_op<T>>();
-    return b.copies().enqueue(s.native, o,
-                              {.way = host_copy::direction::to_device,
-                               .device = address(o.data(op.dst)),
-                               .host = const_cast<T*>(op.src),
-                               .bytes = op.count * sizeof(T)});
+    return launched(b.copies().enqueue(s.native, o,
+                                       {.way = host_copy::direction::to_device,
+                                        .device = address(o.data(op.dst)),
+                                        .host = const_cast<T*>(op.src),
+                                        .bytes = op.count * sizeof(T)}));
 }
 
 template <element T>
-result<progress> read(backend& b, stream_state& s, bound_op& o)
+result<readiness> read(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<detail::read_op<T>>();
-    return b.copies().enqueue(s.native, o,
-                              {.way = host_copy::direction::to_host,
-                               .device = address(o.data(op.src)),
-                               .host = op.dst,
-                               .bytes = op.count * sizeof(T)});
+    return launched(b.copies().enqueue(s.native, o,
+                                       {.way = host_copy::direction::to_host,
+                                        .device = address(o.data(op.src)),
+                                        .host = op.dst,
+                                        .bytes = op.count * sizeof(T)}));
 }
 
 template <element T>
-result<progress> collect(backend& b, stream_state& s, bound_op& o)
+result<readiness> collect(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<detail::collect_op<T>>();
-    return b.copies().enqueue(s.native, o,
-                              {.way = host_copy::direction::to_host,
-                               .device = address(o.data(op.src)),
-                               .bytes = op.src.size() * sizeof(T),
-                               .sink = op.sink});
+    return launched(b.copies().enqueue(s.native, o,
+                                       {.way = host_copy::direction::to_host,
+                                        .device = address(o.data(op.src)),
+                                        .bytes = op.src.size() * sizeof(T),
+                                        .sink = op.sink}));
 }
 
 error_code end_copy(backend& b, bound_op& o) noexcept
@@ -126,12 +141,12 @@ CUmemLocation where(memory::place p, CUdevice device) noexcept
 
 // prefetch, advise and trim may block: the driver walks page tables.
 template <element T>
-result<progress> prefetch(backend& b, stream_state& s, bound_op& o)
+result<readiness> prefetch(backend& b, stream_state& s, bound_op& o)
 {
     const auto& op = o.as<memory::prefetch<T>>();
-    return b.blocking().run(
+    return launched(b.blocking().run(
         o, [&b, stream = s.native, target = address(o.data(op.target)), bytes = op.target.size() * sizeof(T),
-            to = where(op.to, b.device())] { return b.check(b.api().prefetch(target, bytes, to, 0, stream)); });
+            to = where(op.to, b.device())] { return b.check(b.api().prefetch(target, bytes, to, 0, stream)); }));
 }
 
 struct driver_advice {
@@ -156,23 +171,24 @@ driver_advice translate(memory::advice a) noexcept
 }
 
 template <element T>
-result<progress> advise(backend& b, stream_state&, bound_op& o)
+result<readiness> advise(backend& b, stream_state&, bound_op& o)
 {
     const auto& op = o.as<memory::advise<T>>();
     const driver_advice advice = translate(op.what);
-    return b.blocking().run(o, [&b, advice, target = address(o.data(op.target)), bytes = op.target.size() * sizeof(T),
-                                about = where(advice.about, b.device())] {
-        return b.check(b.api().advise(target, bytes, advice.what, about));
-    });
+    return launched(
+        b.blocking().run(o, [&b, advice, target = address(o.data(op.target)), bytes = op.target.size() * sizeof(T),
+                             about = where(advice.about, b.device())] {
+            return b.check(b.api().advise(target, bytes, advice.what, about));
+        }));
 }
 
-result<progress> trim(backend& b, stream_state&, bound_op& o)
+result<readiness> trim(backend& b, stream_state&, bound_op& o)
 {
-    return b.blocking().run(o, [&b] {
+    return launched(b.blocking().run(o, [&b] {
         b.buffers().trim();
         b.staging().trim();
         return error_code();
-    });
+    }));
 }
 
 error_code finish_blocking_op(backend& b, bound_op& o) noexcept
@@ -184,21 +200,29 @@ error_code finish_blocking_op(backend& b, bound_op& o) noexcept
 template <class... Ts>
 void add_for(op_table& table, type_list<Ts...>)
 {
-    (table.add<memory::fill<Ts>, fill<Ts>>(), ...);
-    (table.add<memory::copy<Ts>, copy<Ts>>(), ...);
-    (table.add<detail::write_op<Ts>, write<Ts>, end_copy>(), ...);
-    (table.add<detail::read_op<Ts>, read<Ts>, end_copy>(), ...);
-    (table.add<detail::collect_op<Ts>, collect<Ts>, end_copy>(), ...);
-    (table.add<memory::prefetch<Ts>, prefetch<Ts>, finish_blocking_op>(), ...);
-    (table.add<memory::advise<Ts>, advise<Ts>, finish_blocking_op>(), ...);
+    (table.add<memory::fill<Ts>>({.enqueue = fill<Ts>, .commands = fill_commands<Ts>, .capturable = always_capturable}),
+     ...);
+    (table.add<memory::copy<Ts>>({.enqueue = copy<Ts>, .capturable = always_capturable}), ...);
+    (table.add<detail::write_op<Ts>>({.prepare = write<Ts>, .finish = end_copy}), ...);
+    (table.add<detail::read_op<Ts>>({.prepare = read<Ts>, .finish = end_copy}), ...);
+    (table.add<detail::collect_op<Ts>>({.prepare = collect<Ts>, .finish = end_copy}), ...);
+    (table.add<memory::prefetch<Ts>>({.prepare = prefetch<Ts>, .finish = finish_blocking_op}), ...);
+    (table.add<memory::advise<Ts>>({.prepare = advise<Ts>, .finish = finish_blocking_op}), ...);
+}
+
+void add_ops(op_table& table)
+{
+    add_for(table, element_types{});
+    table.add<memory::trim>({.prepare = trim, .finish = finish_blocking_op});
+}
+
+void add_fill(op_list& ops, const ref<float>& scratch)
+{
+    ops.add(memory::fill<float>{.dst = scratch, .value = 0});
 }
 
 } // namespace
 
-void add_memory_ops(op_table& table)
-{
-    add_for(table, element_types{});
-    table.add<memory::trim, trim, finish_blocking_op>();
-}
+const op_library memory_ops{.add_ops = add_ops, .add_warm_up = add_fill};
 
 } // namespace coaccel::cuda

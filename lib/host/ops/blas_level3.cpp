@@ -1,5 +1,5 @@
-#include "host/op_table.hpp"
 #include "host/ops/eigen.hpp"
+#include "host/ops/libraries.hpp"
 
 #include <coaccel/ops/blas/level3.hpp>
 
@@ -68,31 +68,29 @@ void product(const Op& op, const T* a, const T* b, T* c)
     }
 }
 
-template <class T>
-void gemm(const blas::gemm<T>& op, const bound_op& o)
-{
-    product(op, o.data(op.a), o.data(op.b), o.data(op.c));
-}
+struct level3 {
+    template <class T>
+    static void run(const blas::gemm<T>& op, const bound_op& o)
+    {
+        product(op, o.data(op.a), o.data(op.b), o.data(op.c));
+    }
 
-template <class T>
-void gemm_strided_batched(const blas::gemm_strided_batched<T>& op, const bound_op& o)
-{
-    for (std::uint64_t i = 0; i < op.batch; ++i)
-        product(op, o.data(op.a) + i * op.stride_a, o.data(op.b) + i * op.stride_b, o.data(op.c) + i * op.stride_c);
-}
-
-template <class... Ts>
-void add_for(op_table& table)
-{
-    (table.add<blas::gemm<Ts>, gemm<Ts>>(), ...);
-    (table.add<blas::gemm_strided_batched<Ts>, gemm_strided_batched<Ts>>(), ...);
-}
+    template <class T>
+    static void run(const blas::gemm_strided_batched<T>& op, const bound_op& o)
+    {
+        for (std::uint64_t i = 0; i < op.batch; ++i)
+            product(op, o.data(op.a) + i * op.stride_a, o.data(op.b) + i * op.stride_b, o.data(op.c) + i * op.stride_c);
+    }
+};
 
 } // namespace
 
 void add_blas_level3(op_table& table)
 {
-    add_for<float, double, half, bfloat16>(table);
+    add_ops<level3>(table, blas::level3_for<float>{});
+    add_ops<level3>(table, blas::level3_for<double>{});
+    add_ops<level3>(table, blas::level3_for<half>{});
+    add_ops<level3>(table, blas::level3_for<bfloat16>{});
 }
 
 } // namespace coaccel::host

@@ -1,4 +1,4 @@
-#include "host/op_table.hpp"
+#include "host/ops/libraries.hpp"
 #include "jit/registry.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
@@ -38,17 +38,19 @@ error_code launch(bound_op& o) noexcept
     return host.invoke(host.function, head.shape, arguments.data());
 }
 
-jit::occupancy_info occupancy(const jit::occupancy_op&, const bound_op&)
-{
-    return {1, std::max(1, static_cast<int>(std::thread::hardware_concurrency())), 1};
-}
+struct jit_ops {
+    static jit::occupancy_info run(const jit::occupancy_op&, const bound_op&)
+    {
+        return {1, std::max(1, static_cast<int>(std::thread::hardware_concurrency())), 1};
+    }
+};
 
 } // namespace
 
-void add_jit_ops(op_table& table)
+void add_jit(op_table& table)
 {
-    table.add(jit::launch_op_id, [](bound_op& o) noexcept { o.status = launch(o); });
-    table.add<jit::occupancy_op, occupancy>();
+    table.add(jit::launch_op_id, {.run = [](bound_op& o) noexcept { o.status = launch(o); }});
+    add_ops<jit_ops>(table, type_list<jit::occupancy_op>{});
 }
 
 } // namespace coaccel::host

@@ -1,4 +1,5 @@
-#include "host/op_table.hpp"
+#include "host/backend.hpp"
+#include "host/ops/libraries.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -9,66 +10,65 @@
 namespace coaccel::host {
 namespace {
 
-template <element T>
-void fill(const memory::fill<T>& op, const bound_op& o)
+struct memory_ops {
+    template <element T>
+    static void run(const memory::fill<T>& op, const bound_op& o)
+    {
+        std::fill_n(o.data(op.dst), op.dst.size(), op.value);
+    }
+
+    template <element T>
+    static void run(const memory::copy<T>& op, const bound_op& o)
+    {
+        std::memcpy(o.data(op.dst), o.data(op.src), op.src.size() * sizeof(T));
+    }
+
+    template <element T>
+    static void run(const detail::write_op<T>& op, const bound_op& o)
+    {
+        std::memcpy(o.data(op.dst), op.src, op.count * sizeof(T));
+    }
+
+    template <element T>
+    static void run(const detail::read_op<T>& op, const bound_op& o)
+    {
+        std::memcpy(op.dst, o.data(op.src), op.count * sizeof(T));
+    }
+
+    template <element T>
+    static void run(const detail::collect_op<T>& op, const bound_op& o)
+    {
+        op.sink.append(op.sink.object, o.data(op.src), op.src.size() * sizeof(T));
+    }
+
+    template <element T>
+    static void run(const memory::prefetch<T>&, const bound_op&)
+    {}
+
+    template <element T>
+    static void run(const memory::advise<T>&, const bound_op&)
+    {}
+};
+
+result<readiness> trim(backend& b, stream_state&, bound_op&)
 {
-    std::fill_n(o.data(op.dst), op.dst.size(), op.value);
+    b.trim();
+    return readiness::launched;
 }
-
-template <element T>
-void copy(const memory::copy<T>& op, const bound_op& o)
-{
-    std::memcpy(o.data(op.dst), o.data(op.src), op.src.size() * sizeof(T));
-}
-
-template <element T>
-void write(const detail::write_op<T>& op, const bound_op& o)
-{
-    std::memcpy(o.data(op.dst), op.src, op.count * sizeof(T));
-}
-
-template <element T>
-void read(const detail::read_op<T>& op, const bound_op& o)
-{
-    std::memcpy(op.dst, o.data(op.src), op.count * sizeof(T));
-}
-
-template <element T>
-void collect(const detail::collect_op<T>& op, const bound_op& o)
-{
-    op.sink.append(op.sink.object, o.data(op.src), op.src.size() * sizeof(T));
-}
-
-template <element T>
-void prefetch(const memory::prefetch<T>&, const bound_op&)
-{}
-
-template <element T>
-void advise(const memory::advise<T>&, const bound_op&)
-{}
-
-// Registered only so that the op counts as supported: the backend trims its memory pool itself, because ops have no
-// access to it.
-void trim(const memory::trim&, const bound_op&) {}
 
 template <class... Ts>
 void add_for(op_table& table, type_list<Ts...>)
 {
-    (table.add<memory::fill<Ts>, fill<Ts>>(), ...);
-    (table.add<memory::copy<Ts>, copy<Ts>>(), ...);
-    (table.add<detail::write_op<Ts>, write<Ts>>(), ...);
-    (table.add<detail::read_op<Ts>, read<Ts>>(), ...);
-    (table.add<detail::collect_op<Ts>, collect<Ts>>(), ...);
-    (table.add<memory::prefetch<Ts>, prefetch<Ts>>(), ...);
-    (table.add<memory::advise<Ts>, advise<Ts>>(), ...);
+    (add_ops<memory_ops>(table, memory::ops_for<Ts>{}), ...);
+    (add_ops<memory_ops>(table, detail::transfers_of<Ts>{}), ...);
 }
 
 } // namespace
 
-void add_memory_ops(op_table& table)
+void add_memory(op_table& table)
 {
     add_for(table, element_types{});
-    table.add<memory::trim, trim>();
+    table.add<memory::trim>({.prepare = trim});
 }
 
 } // namespace coaccel::host

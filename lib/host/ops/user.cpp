@@ -1,4 +1,4 @@
-#include "host/op_table.hpp"
+#include "host/ops/libraries.hpp"
 #include "plugin/plugins.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
@@ -11,13 +11,13 @@ constexpr native_stream here{"host", nullptr};
 
 } // namespace
 
-void add_user_ops(op_table& table)
+void add_user(op_table& table)
 {
-    table.add(detail::user_op_id, [](bound_op& o) noexcept {
-        const auto& op = o.as<detail::user_op>();
-        op.call(op.object, o, here);
-    });
-    table.add(plugin::call_op_id, [](bound_op& o) noexcept { o.status = plugin::run(o, here); });
+    table.add(detail::user_op_id, {.run = [](bound_op& o) noexcept {
+                  const auto& op = o.as<detail::user_op>();
+                  op.call(op.object, o, here);
+              }});
+    table.add(plugin::call_op_id, {.run = [](bound_op& o) noexcept { o.status = plugin::run(o, here); }});
 }
 
 } // namespace coaccel::host

@@ -14,11 +14,6 @@
 namespace coaccel::worker {
 namespace {
 
-constexpr std::size_t units(std::size_t bytes) noexcept
-{
-    return (bytes + 15) / 16;
-}
-
 /// Calls `f` with a default value of the C++ type.
 template <class F, class... Ts>
 error_code with_type(dtype t, F f, type_list<Ts...>)
@@ -31,7 +26,7 @@ error_code with_type(dtype t, F f, type_list<Ts...>)
 template <class T, class Unit>
 T& place(std::vector<Unit>& where)
 {
-    where.resize(units(sizeof(T)));
+    where.resize(detail::op_units(sizeof(T)));
     return *new (where.data()) T{};
 }
 
@@ -84,12 +79,12 @@ bool is_packed(const void* op, const op_frame& frame) noexcept
 
 /// Names are not sent; these are the names that the parent uses.
 template <class Head>
-void name_operands(const void* op, std::vector<op_field>& operands) noexcept
+void name_operands(const void* op, std::vector<op_field>& operands)
 {
     const auto& head = *static_cast<const Head*>(op);
     for (std::uint32_t i = 0; i < head.count; ++i)
         if (const auto operand = head.arguments()[i].operand; operand != jit::launch_argument::no_operand)
-            operands[operand].name = detail::argument_names[i];
+            operands[operand].name = detail::argument_name(i);
 }
 
 } // namespace
@@ -122,16 +117,15 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
     switch (frame.what) {
     case op_kind::plain: {
         b.info = context.describe(frame.id);
-        if (!b.info)
-            return make_error_with_message(errc::unsupported_op, std::string("the ") +
-                                                                     std::string(context.backend_name()) +
-                                                                     " backend of the worker does not implement op " +
-                                                                     std::to_string(i + 1) + " of the request");
+        if (!b.info) {
+            unsupported_ = static_cast<std::uint32_t>(i);
+            return errc::unsupported_op;
+        }
         if (frame.data.size() != b.info->size || frame.reply_size != b.info->reply_size)
             return errc::worker_corrupted;
-        c.op.resize(units(frame.data.size()));
+        c.op.resize(detail::op_units(frame.data.size()));
         std::memcpy(c.op.data(), frame.data.data(), frame.data.size());
-        c.reply.assign(units(b.info->reply_size), {});
+        c.reply.assign(detail::op_units(b.info->reply_size), {});
         b.op = c.op.data();
         b.reply = c.reply.data();
         // A transfer would contain addresses of another process.
@@ -186,13 +180,15 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
         break;
     }
     }
+    c.addresses.resize(b.info->operands.size());
+    b.operands = c.addresses.data();
     return check_refs(c, *b.info, i) ? error_code{} : make_error_code(errc::worker_corrupted);
 }
 
 error_code remote_request::load_launch(const op_frame& frame, cell& c, const received_kernels& images)
 {
     const std::size_t size = frame.data.size();
-    c.op.resize(units(size));
+    c.op.resize(detail::op_units(size));
     std::memcpy(c.op.data(), frame.data.data(), size);
     if (frame.reply_size != 0)
         return errc::worker_corrupted;
@@ -205,6 +201,7 @@ error_code remote_request::load_launch(const op_frame& frame, cell& c, const rec
         name_operands<plugin::call_head>(c.op.data(), c.own.operands);
         c.own.name = "plugin.call";
         c.own.lib = library::user;
+        c.own.work = [](const void* op) noexcept { return static_cast<const plugin::call_head*>(op)->work(); };
         c.own.check = [](const void* op) { return plugin::check_call(*static_cast<const plugin::call_head*>(op)); };
         return {};
     }
@@ -220,6 +217,7 @@ error_code remote_request::load_launch(const op_frame& frame, cell& c, const rec
     c.kept = image;
     c.own.name = "jit.launch";
     c.own.lib = library::jit;
+    c.own.work = [](const void* op) noexcept { return static_cast<const jit::launch_head*>(op)->work(); };
     c.own.check = [](const void* op) { return jit::check_launch(*static_cast<const jit::launch_head*>(op)); };
     return {};
 }

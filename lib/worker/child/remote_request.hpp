@@ -5,6 +5,7 @@
 #include "worker/child/received_kernels.hpp"
 #include "worker/protocol/wire.hpp"
 
+#include <coaccel/core/detail/op_record.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
 
 #include <deque>
@@ -19,8 +20,8 @@ class COACCEL_DECL remote_request final : public detail::request {
 public:
     /// Copies the decoded request; nothing refers to the record afterwards.
     ///
-    /// Errors: errc::unsupported_op for an op that this build or backend does not know, errc::worker_corrupted for an
-    /// invalid one.
+    /// Errors: errc::unsupported_op for an op that this build or backend does not know (see `unsupported`),
+    /// errc::worker_corrupted for an invalid one.
     error_code load(const submit_frame& frame, const detail::context& context, const received_kernels& images,
                     std::span<std::byte> staging);
 
@@ -32,23 +33,17 @@ public:
     void put_replies(encoder& out, bool succeeded) const;
 
     std::uint64_t id() const noexcept { return id_; }
+    /// The position of the op for which `load` returned errc::unsupported_op.
+    std::uint32_t unsupported() const noexcept { return unsupported_; }
     /// The buffer that op i allocated.
     const any_ref& made(std::size_t i) const noexcept { return cells_[i].made.ref; }
 
 private:
-    // The strictest alignment that an op can have.
-    struct alignas(16) unit {
-        std::byte bytes[16];
-    };
-
-    struct cell {
+    struct cell : detail::op_record {
         op_kind what = op_kind::plain;
-        std::vector<unit> op;
-        std::vector<unit> reply;
         detail::allocation made;
         /// The description of a launch, which each launch brings along.
         op_info own;
-        std::shared_ptr<const void> kept;
     };
 
     error_code load_op(const op_frame& frame, std::size_t i, const detail::context& context,
@@ -57,6 +52,7 @@ private:
     bool check_refs(cell& c, const op_info& info, std::size_t i) const noexcept;
 
     std::uint64_t id_ = 0;
+    std::uint32_t unsupported_ = 0;
     std::deque<cell> cells_;
     std::vector<bound_op> bound_;
 };

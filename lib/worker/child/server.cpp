@@ -1,12 +1,10 @@
 #include "worker/child/server.hpp"
 
-#include <coaccel/ops/blas.hpp>
-#include <coaccel/ops/memory.hpp>
+#include <coaccel/core/detail/transfer_ops.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 namespace coaccel::worker {
@@ -27,7 +25,7 @@ worker_setup copy_of(const worker_setup& shared) noexcept
 
 bool is_allocation(const bound_op& o) noexcept
 {
-    return o.info->id == info_of<detail::allocate_op>().id;
+    return o.info->role == op_role::allocate;
 }
 
 } // namespace
@@ -101,43 +99,37 @@ error_code server::begin(const detail::context_factory& make)
     return {};
 }
 
-// One op of each library initialises everything that later ops need.
 void server::warm_up()
 {
-    constexpr std::uint64_t side = 16;
+    constexpr std::uint64_t count = 256;
     // A temporary identity: refs of device 0 are empty, and an op that uses one is refused.
     context_->adopt({1, 1});
-    submit_frame f;
-    f.ops.resize(2);
-    f.size = 2;
-    f.ops[0].what = op_kind::allocate;
-    f.ops[0].count = side * side;
-    f.ops[0].type = dtype::f32;
-    const any_ref made{.device = made_here, .size = side * side, .type = dtype::f32};
-    const auto all = ref<float>::from_raw(made);
-    const auto run = [&](const auto& op) {
-        const auto& info = info_of<std::remove_cvref_t<decltype(op)>>();
-        f.ops[1].what = op_kind::plain;
-        f.ops[1].id = info.id;
-        f.ops[1].reply_size = info.reply_size;
-        f.ops[1].data = std::as_bytes(std::span(&op, 1));
-        remote_request r;
-        if (r.load(f, *context_, images_, place_.staging))
-            return;
-        warming_ = true;
-        context_->submit(r, clock::now());
-        while (warming_ && !lost_) {
-            const auto next = context_->turn(clock::now());
-            place_.control.beats.fetch_add(1, std::memory_order_relaxed);
-            if (warming_ && next.when == next_turn::kind::sleep)
-                (void)place_.request_bell.wait(std::chrono::milliseconds(1));
-        }
-        context_->release(r.made(0));
-    };
-    run(memory::fill<float>{.dst = all, .value = 0});
-    run(blas::gemm<float>{
-        .a = all.subspan(0, 64), .b = all.subspan(64, 64), .c = all.subspan(128, 64), .m = 8, .n = 8, .k = 8});
+    const detail::allocate_op allocate{.count = count, .type = dtype::f32};
+    detail::allocation made;
+    run_here({.info = &info_of<detail::allocate_op>(), .op = &allocate, .reply = &made});
+    op_list ops;
+    context_->add_warm_up(ops, ref<float>::from_raw(made.ref));
+    for (detail::listed_op& o : detail::op_list_access::ops(ops))
+        run_here(o.record.bind(*o.info));
+    context_->release(made.ref);
     context_->adopt({});
+}
+
+void server::run_here(bound_op op)
+{
+    struct : detail::request {
+        void post() override {}
+        void destroy() noexcept override {}
+    } r;
+    r.ops = {&op, 1};
+    warming_ = true;
+    context_->submit(r, clock::now());
+    while (warming_ && !lost_) {
+        const auto next = context_->turn(clock::now());
+        place_.control.beats.fetch_add(1, std::memory_order_relaxed);
+        if (warming_ && next.when == next_turn::kind::sleep)
+            (void)place_.request_bell.wait(std::chrono::milliseconds(1));
+    }
 }
 
 bool server::take_requests()
@@ -208,7 +200,10 @@ bool server::submit(const submit_frame& frame)
     if (ec == errc::worker_corrupted)
         return false;
     if (ec) {
-        answer(frame.id, ec, nullptr);
+        if (ec == errc::unsupported_op)
+            answer_unsupported(r);
+        else
+            answer(frame.id, ec, nullptr);
         spare_.push_back(&r);
     } else {
         r.sequence = ++submitted_;
@@ -265,6 +260,15 @@ void server::answer(std::uint64_t id, const error_code& ec, const remote_request
     send();
 }
 
+void server::answer_unsupported(const remote_request& r)
+{
+    out_.clear();
+    out_.put(message_type::unsupported);
+    out_.put(r.id());
+    out_.put(r.unsupported());
+    send();
+}
+
 void server::send()
 {
     const auto record = out_.record();
@@ -312,6 +316,7 @@ void server::show_gauges()
     g.total.store(m.total, std::memory_order_relaxed);
     g.reserved.store(m.reserved, std::memory_order_relaxed);
     g.high_water.store(m.high_water, std::memory_order_relaxed);
+    g.library_objects.store(m.library_objects, std::memory_order_relaxed);
     g.buffers.store(context_->live_buffers(), std::memory_order_relaxed);
 }
 

@@ -42,11 +42,15 @@ private:
     bool has_more() noexcept override { return false; }
 
     error_code begin(const detail::context_factory& make);
+    /// Runs the ops with which the context prepares itself.
     void warm_up();
+    /// Runs an op that the parent did not send.
+    void run_here(bound_op op);
     bool take_requests();
     bool obey(std::span<const std::byte> record);
     bool submit(const submit_frame& frame);
     void answer(std::uint64_t id, const error_code& ec, const remote_request* with);
+    void answer_unsupported(const remote_request& r);
     void send();
     bool flush();
     void show_gauges();

@@ -4,6 +4,7 @@
 #include "context/buffers/operands.hpp"
 #include "context/faults/op_problem.hpp"
 #include "context/lanes/lane_selector.hpp"
+#include "context/lanes/op_states.hpp"
 #include "jit/registry.hpp"
 #include "posix/fork_detector.hpp"
 
@@ -32,7 +33,7 @@ bool is_packed(const bound_op& op) noexcept
 
 bool is_allocation(const bound_op& op) noexcept
 {
-    return op.info->id == info_of<detail::allocate_op>().id;
+    return op.info->role == op_role::allocate;
 }
 
 /// A kernel may have a host function and GPU code; a worker on the CPU could run only the host function.
@@ -105,9 +106,10 @@ remote_context::~remote_context()
         return;
     for (const piece& p : pieces_)
         setup_.memory->give_back(p.block);
-    for (const in_flight_request& f : requests_)
+    in_flight_.for_each([this](const in_flight_request& f) {
         if (f.block)
             setup_.memory->give_back(*f.block);
+    });
 }
 
 notification remote_context::wake_up() noexcept
@@ -205,13 +207,22 @@ bool remote_context::must_wait(const request& r) const noexcept
 {
     if (copies_.empty() && held_.empty())
         return false;
-    for (const bound_op& o : r.ops)
+    for (const bound_op& o : r.ops) {
         for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
             const any_ref& ref = detail::operand_of(o, i);
             if (ref.device == setup_.identity.device && blocked(ref.slot))
                 return true;
         }
+        if (const auto state = detail::op_states::id_of(o); state != 0 && held_with_state(state))
+            return true;
+    }
     return false;
+}
+
+bool remote_context::held_with_state(std::uint64_t state) const noexcept
+{
+    const auto has = [state](const bound_op& o) { return detail::op_states::id_of(o) == state; };
+    return std::ranges::any_of(held_, [&](const held& h) { return h.who && std::ranges::any_of(h.who->ops, has); });
 }
 
 bool remote_context::uses(const request& r, std::uint32_t slot) const noexcept
@@ -287,7 +298,7 @@ void remote_context::send(request& r, in_flight_request f, const transfer_view* 
     }
     if (out_.record().size() <= link_->requests().max_record())
         return post(out_.record());
-    delist(id);
+    (void)in_flight_.take(id);
     events_.finished(
         r, make_error_with_message(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) + " ops has " +
                                                                std::to_string(out_.record().size()) +

@@ -5,6 +5,7 @@
 #include "posix/fork_detector.hpp"
 #include "worker/parent/remote_buffers.hpp"
 #include "worker/parent/reply_estimator.hpp"
+#include "worker/parent/reply_slots.hpp"
 #include "worker/parent/reply_watch.hpp"
 #include "worker/parent/sent_kernels.hpp"
 #include "worker/parent/worker_link.hpp"
@@ -98,9 +99,7 @@ private:
         piece* part = nullptr;
         std::optional<std::uint64_t> block{};
         std::optional<transfer_view> small{};
-        std::uint32_t serial = 0;
         bool into_pinned = false;
-        bool under_way = false;
     };
 
     /// A request or a release that waits for earlier copies.
@@ -130,15 +129,18 @@ private:
     bool take_copied();
     void piece_over(piece& p, const error_code& ec);
     void finish_if_over(copy& c);
+    bool held_with_state(std::uint64_t state) const noexcept;
     void let_go_of_held();
 
-    std::uint64_t enlist(in_flight_request f);
-    void delist(std::uint64_t id);
+    std::uint64_t enlist(const in_flight_request& f);
     void post(std::span<const std::byte> record);
     bool flush();
     bool take_replies();
     bool on_reply(std::span<const std::byte> record);
     bool on_ended(decoder& in);
+    bool on_unsupported(decoder& in);
+    void remove(std::uint64_t id, const in_flight_request& f);
+    void finish(const in_flight_request& f, const error_code& ec);
     bool take_reply(decoder& in, bound_op& o);
     bool take_results(decoder& in, detail::request& r, std::size_t ops, bool succeeded);
     void deliver(const in_flight_request& f);
@@ -149,7 +151,8 @@ private:
     void condemn(errc why, const std::string& text) noexcept;
     detail::next_turn die();
     void take_all(const std::function<void(detail::request&)>& function);
-    bool busy() const noexcept { return in_flight_ > 0 || !copies_.empty() || !held_.empty() || !waiting_.empty(); }
+    bool awaits_replies() const noexcept { return !dead_ && !in_flight_.empty(); }
+    bool busy() const noexcept { return awaits_replies() || !copies_.empty() || !held_.empty() || !waiting_.empty(); }
     notification wake_up() noexcept;
     injected_fault next_injected_fault(std::size_t ops) noexcept;
 
@@ -164,9 +167,7 @@ private:
     encoder out_;
     std::vector<std::byte> record_;
     std::deque<std::vector<std::byte>> waiting_;
-    std::vector<in_flight_request> requests_;
-    std::vector<std::uint32_t> free_;
-    std::size_t in_flight_ = 0;
+    reply_slots<in_flight_request> in_flight_;
     std::size_t into_pinned_ = 0;
     std::list<copy> copies_;
     std::list<piece> pieces_;

@@ -1,3 +1,4 @@
+#include "context/faults/op_problem.hpp"
 #include "posix/fork_detector.hpp"
 #include "worker/parent/remote_context.hpp"
 
@@ -18,31 +19,12 @@ constexpr auto room_interval = std::chrono::milliseconds(1);
 
 } // namespace
 
-std::uint64_t remote_context::enlist(in_flight_request f)
+std::uint64_t remote_context::enlist(const in_flight_request& f)
 {
-    std::uint32_t at = 0;
-    if (free_.empty()) {
-        at = static_cast<std::uint32_t>(requests_.size());
-        requests_.emplace_back();
-    } else {
-        at = free_.back();
-        free_.pop_back();
-    }
-    f.serial = requests_[at].serial + 1;
-    f.under_way = true;
-    requests_[at] = f;
-    const std::uint64_t id = std::uint64_t(f.serial) << 32 | at;
-    if (in_flight_++ == 0 && f.who)
+    const std::uint64_t id = in_flight_.add(f);
+    if (in_flight_.size() == 1 && f.who)
         estimator_.sent(id, *f.who);
     return id;
-}
-
-void remote_context::delist(std::uint64_t id)
-{
-    const auto at = static_cast<std::uint32_t>(id);
-    requests_[at] = {.serial = requests_[at].serial};
-    free_.push_back(at);
-    --in_flight_;
 }
 
 void remote_context::post(std::span<const std::byte> record)
@@ -97,12 +79,12 @@ next_turn remote_context::turn(clock::time_point now, clock::duration patience)
         moved |= take_copied();
         moved |= take_replies();
         moved |= flush();
-    } while (stays && !moved && !dying_ && in_flight_ > 0 && !events_.has_more() && (now_ = clock::now()) < until);
+    } while (stays && !moved && !dying_ && awaits_replies() && !events_.has_more() && (now_ = clock::now()) < until);
     last_look_ = now = now_;
     go_on_with_all();
     if (over && !dying_)
         condemn({});
-    if (reply_watch_.look(in_flight_ > 0, moved, now) && !dying_)
+    if (reply_watch_.look(awaits_replies(), moved, now) && !dying_)
         condemn(
             errc::worker_hung,
             "no reply for " +
@@ -173,6 +155,8 @@ bool remote_context::on_reply(std::span<const std::byte> record)
         return false;
     if (what == message_type::ended)
         return on_ended(in);
+    if (what == message_type::unsupported)
+        return on_unsupported(in);
     error_code why;
     if (!in.get_error(why) || !in.at_end() || !why)
         return false;
@@ -191,20 +175,17 @@ bool remote_context::on_ended(decoder& in)
     error_code ec;
     if (!in.get(id) || !in.get_error(ec))
         return false;
-    const auto at = static_cast<std::uint32_t>(id);
-    if (at >= requests_.size() || !requests_[at].under_way || requests_[at].serial != id >> 32)
+    const in_flight_request* const awaited = in_flight_.find(id);
+    if (!awaited)
         return false;
-    const in_flight_request f = requests_[at];
+    const in_flight_request f = *awaited;
     request* const r = f.who ? f.who : f.allocation_of ? f.allocation_of->who : nullptr;
     if (r && !take_results(in, *r, f.allocation_of ? 1 : r->ops.size(), !ec))
         return false;
     if (!in.at_end())
         return false;
     // The reply is valid only from here on.
-    delist(id);
-    if (estimator_.is_about(id))
-        estimator_.ended(now_, looking_);
-    into_pinned_ -= f.into_pinned;
+    remove(id, f);
     if (f.part) {
         piece& p = *f.part;
         copy& c = *p.of;
@@ -233,11 +214,39 @@ bool remote_context::on_ended(decoder& in)
     }
     if (!ec)
         deliver(f);
+    finish(f, ec);
+    return true;
+}
+
+bool remote_context::on_unsupported(decoder& in)
+{
+    std::uint64_t id = 0;
+    std::uint32_t i = 0;
+    if (!in.get(id) || !in.get(i) || !in.at_end())
+        return false;
+    const in_flight_request* const awaited = in_flight_.find(id);
+    if (!awaited || awaited->part || !awaited->who || i >= awaited->who->ops.size())
+        return false;
+    const in_flight_request f = *awaited;
+    remove(id, f);
+    finish(f, detail::placed(*f.who, i, detail::not_implemented(*f.who->ops[i].info, backend_name())));
+    return true;
+}
+
+void remote_context::remove(std::uint64_t id, const in_flight_request& f)
+{
+    (void)in_flight_.take(id);
+    if (estimator_.is_about(id))
+        estimator_.ended(now_, looking_);
+    into_pinned_ -= f.into_pinned;
+}
+
+void remote_context::finish(const in_flight_request& f, const error_code& ec)
+{
     if (f.block)
         setup_.memory->give_back(*f.block);
     f.who->ended = now_;
     events_.finished(*f.who, ec);
-    return true;
 }
 
 bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool succeeded)
@@ -246,7 +255,7 @@ bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool
         return true;
     for (std::size_t i = 0; i < ops; ++i) {
         bound_op& o = r.ops[i];
-        if (o.info->id == info_of<detail::allocate_op>().id) {
+        if (o.info->role == op_role::allocate) {
             const auto& wanted = o.as<detail::allocate_op>();
             any_ref made;
             if (!in.get_ref(made))
@@ -325,9 +334,11 @@ next_turn remote_context::die()
 
 void remote_context::take_all(const std::function<void(request&)>& function)
 {
-    for (in_flight_request& f : requests_)
-        if (f.under_way && f.who)
+    // The entries stay: their memory is given back when the process has ended.
+    in_flight_.for_each([&](in_flight_request& f) {
+        if (f.who)
             function(*std::exchange(f.who, nullptr));
+    });
     for (copy& c : copies_)
         function(*c.who);
     copies_.clear();
@@ -335,7 +346,6 @@ void remote_context::take_all(const std::function<void(request&)>& function)
         if (h.who)
             function(*h.who);
     held_.clear();
-    in_flight_ = 0;
 }
 
 void remote_context::drop(detail::async_op_list& out) noexcept
@@ -359,6 +369,7 @@ memory_info remote_context::memory() const noexcept
     m.total = g.total.load(std::memory_order_relaxed);
     m.reserved = g.reserved.load(std::memory_order_relaxed);
     m.high_water = g.high_water.load(std::memory_order_relaxed);
+    m.library_objects = g.library_objects.load(std::memory_order_relaxed);
     m.pinned_used = setup_.memory->pinned();
     m.pinned_reserved = setup_.memory->bytes();
     return m;

@@ -229,7 +229,7 @@ void worker_link::end(errc why) noexcept
 /// Requires the mutex. Waiting threads are notified immediately, because a killed process may take long to end.
 void worker_link::doom(errc why) noexcept
 {
-    verdict_ = why;
+    reason_ = why;
     doomed_at_ = clock::now();
     doomed_.store(true, std::memory_order_release);
     tell();
@@ -284,10 +284,10 @@ void worker_link::over(end_report how) noexcept
         const std::scoped_lock lock(mutex_);
         end_ = std::move(how);
         if (!is_doomed()) {
-            verdict_ = end_.what;
+            reason_ = end_.what;
             doomed_.store(true, std::memory_order_release);
         }
-        on_request = ended_here_ && (verdict_ == errc::worker_exited || verdict_ == errc::worker_killed);
+        on_request = ended_here_ && (reason_ == errc::worker_exited || reason_ == errc::worker_killed);
         ended_.store(true, std::memory_order_release);
         tell();
     }
@@ -325,9 +325,9 @@ try {
 std::string worker_link::not_a_worker() const
 {
     // The exit statuses of a shell and of the dynamic loader that cannot start a program.
-    const bool unable = verdict_ == errc::worker_exited && (end_.text.ends_with(" 126") || end_.text.ends_with(" 127"));
+    const bool unable = reason_ == errc::worker_exited && (end_.text.ends_with(" 126") || end_.text.ends_with(" 127"));
     std::string text = plan_.program + (unable ? " cannot be run: it " : " is not a coaccel worker: it ");
-    if (verdict_ == errc::worker_exited)
+    if (reason_ == errc::worker_exited)
         text += end_.text;
     else
         text += "did not answer within " +
@@ -344,18 +344,18 @@ error_code worker_link::reason() const
     std::string text = "worker " + std::to_string(child_.pid());
     const bool attached =
         control().attached.load(std::memory_order_relaxed) != 0 || answered_.load(std::memory_order_relaxed);
-    const bool by_itself = verdict_ == errc::worker_exited && has_ended() && !ended_here_;
-    if (!attached && (by_itself || verdict_ == errc::worker_late))
+    const bool by_itself = reason_ == errc::worker_exited && has_ended() && !ended_here_;
+    if (!attached && (by_itself || reason_ == errc::worker_late))
         text += ": " + not_a_worker();
-    else if (verdict_ == errc::worker_mismatch)
+    else if (reason_ == errc::worker_mismatch)
         text += ": " + plan_.program + " is of another version or build";
     else if (has_ended() && (!ended_here_ || end_.what == errc::context_lost))
         text += ' ' + end_.text;
-    else if (verdict_ == errc::worker_exited || verdict_ == errc::worker_killed)
+    else if (reason_ == errc::worker_exited || reason_ == errc::worker_killed)
         text += " was ended by this process";
     else
-        text += ": " + make_error_code(verdict_).message();
-    return make_error_with_message(verdict_ == errc{} ? errc::context_lost : verdict_, std::move(text));
+        text += ": " + make_error_code(reason_).message();
+    return make_error_with_message(reason_ == errc{} ? errc::context_lost : reason_, std::move(text));
 }
 
 void worker_link::listen(notification n) noexcept

@@ -129,7 +129,7 @@ private:
     std::atomic<bool> answered_{false};
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    errc verdict_{};
+    errc reason_{};
     /// The first line of its standard error before it attached.
     std::string first_words_;
     process_observer::clock::time_point doomed_at_{};

@@ -1,7 +1,7 @@
 #include "worker/process/worker_environment.hpp"
 
 #ifdef COACCEL_HAS_CUDA_HEADERS
-#include "cuda/loader/library_search.hpp"
+#include "cuda/loader/vendor_library.hpp"
 #endif
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void put_chosen(detail::environment& variables, cuda::vendor_library which)
     const auto path = cuda::chosen_path(which);
     if (path.empty())
         return;
-    const auto name = std::string(cuda::variable_of(which)) + '=';
+    const auto name = cuda::variable_of(which) + '=';
     std::erase_if(variables, [&](const std::string& entry) { return entry.starts_with(name); });
     variables.push_back(name + path);
 }
@@ -50,8 +50,8 @@ detail::environment worker_environment(const detail::environment& of_process)
 {
     auto variables = needed_variables(of_process);
 #ifdef COACCEL_HAS_CUDA_HEADERS
-    for (std::size_t i = 0; i < cuda::vendor_library_count; ++i)
-        put_chosen(variables, static_cast<cuda::vendor_library>(i));
+    for (const auto* library : cuda::vendor_libraries())
+        put_chosen(variables, library->id);
 #endif
     return variables;
 }

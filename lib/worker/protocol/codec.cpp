@@ -3,7 +3,7 @@
 #include "core/escape_text.hpp"
 
 #ifdef COACCEL_HAS_CUDA_HEADERS
-#include "cuda/driver/vendor_errors.hpp"
+#include "cuda/loader/vendor_category.hpp"
 #endif
 
 #include <algorithm>

@@ -17,7 +17,7 @@ bool get_launch_operands(decoder& in, std::vector<op_field>& operands, std::size
 {
     std::uint8_t count = 0;
     operands.clear();
-    if (!in.get(count) || count > max_operands)
+    if (!in.get(count) || count > jit::max_arguments)
         return false;
     for (std::uint8_t i = 0; i < count; ++i) {
         op_field f{"operand", 0, sizeof(any_ref), op_field::kind::operand};

@@ -29,7 +29,7 @@ inline constexpr std::size_t ring_bytes = std::size_t(256) << 10;
 /// Values that the worker publishes continuously. Each is consistent by itself; together they may be from different
 /// moments.
 struct gauges {
-    std::atomic<std::uint64_t> used, free, total, reserved, high_water, buffers;
+    std::atomic<std::uint64_t> used, free, total, reserved, high_water, buffers, library_objects;
 };
 
 /// Configuration of the worker. None of the pointers in the options is set.
@@ -99,6 +99,9 @@ enum class message_type : std::uint8_t {
     /// The context could not be made.
     refused,
     ended,
+    /// The backend does not implement an op of a request: the request and the position of the op. The worker does not
+    /// know the name of such an op, so the parent composes the message.
+    unsupported,
     lost,
 };
 
@@ -110,7 +113,7 @@ enum class injected_fault : std::uint8_t { none, poison, hang };
 inline constexpr std::uint32_t made_here = 0xffffffff;
 
 /// Size limit of an op; launches are the largest.
-inline constexpr std::size_t largest_op = 4096;
+inline constexpr std::size_t largest_op = 8192;
 
 constexpr bool is_dtype(dtype t) noexcept
 {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <unordered_map>
 
 namespace coaccel::worker {
 namespace {
@@ -12,67 +10,56 @@ constexpr std::uint64_t least_piece = 4096;
 constexpr std::uint64_t smallest_piece = std::uint64_t(256) << 10;
 constexpr std::uint64_t largest_piece = std::uint64_t(2) << 20;
 
-enum class kind : std::uint8_t { write, read, collect };
-
-template <class... Ts>
-std::unordered_map<std::uint64_t, kind> make_kinds(type_list<Ts...>)
+template <class T>
+transfer_view view(const detail::write_op<T>& op) noexcept
 {
-    std::unordered_map<std::uint64_t, kind> all;
-    ((all[info_of<detail::write_op<Ts>>().id] = kind::write, all[info_of<detail::read_op<Ts>>().id] = kind::read,
-      all[info_of<detail::collect_op<Ts>>().id] = kind::collect),
-     ...);
-    return all;
-}
-
-const kind* kind_of(std::uint64_t id) noexcept
-{
-    static const auto all = make_kinds(element_types{});
-    const auto found = all.find(id);
-    return found == all.end() ? nullptr : &found->second;
+    return {.way = transfer_view::direction::to_device,
+            .ref = op.dst.raw,
+            .host = const_cast<T*>(op.src),
+            .count = op.count,
+            .type = dtype_v<T>};
 }
 
 template <class T>
-T field(const bound_op& op, std::string_view name) noexcept
+transfer_view view(const detail::read_op<T>& op) noexcept
 {
-    T value{};
-    for (const op_field& f : op.info->fields)
-        if (f.name == name && f.size == sizeof(T))
-            std::memcpy(&value, static_cast<const char*>(op.op) + f.offset, sizeof(T));
-    return value;
+    return {.way = transfer_view::direction::to_host,
+            .ref = op.src.raw,
+            .host = op.dst,
+            .count = op.count,
+            .type = dtype_v<T>};
+}
+
+template <class T>
+transfer_view view(const detail::collect_op<T>& op) noexcept
+{
+    return {.way = transfer_view::direction::to_host,
+            .ref = op.src.raw,
+            .count = op.src.size(),
+            .type = dtype_v<T>,
+            .sink = op.sink};
+}
+
+/// The transfer is a `Transfer<T>`, with T the element type of its only operand.
+template <template <element> class Transfer, class... Ts>
+transfer_view view_as(const bound_op& op, type_list<Ts...>) noexcept
+{
+    transfer_view v;
+    const dtype type = op.info->operands.front().type;
+    (void)((dtype_v<Ts> == type && (v = view(op.as<Transfer<Ts>>()), true)) || ...);
+    return v;
 }
 
 } // namespace
 
 std::optional<transfer_view> view_transfer(const bound_op& op) noexcept
 {
-    if (op.info->lib != library::memory)
-        return std::nullopt;
-    const kind* k = kind_of(op.info->id);
-    if (!k)
-        return std::nullopt;
-    transfer_view v;
-    v.type = op.info->operands.front().type;
-    switch (*k) {
-    case kind::write:
-        v.way = transfer_view::direction::to_device;
-        v.ref = field<any_ref>(op, "dst");
-        v.host = field<void*>(op, "src");
-        v.count = field<std::uint64_t>(op, "count");
-        break;
-    case kind::read:
-        v.way = transfer_view::direction::to_host;
-        v.ref = field<any_ref>(op, "src");
-        v.host = field<void*>(op, "dst");
-        v.count = field<std::uint64_t>(op, "count");
-        break;
-    case kind::collect:
-        v.way = transfer_view::direction::to_host;
-        v.ref = field<any_ref>(op, "src");
-        v.sink = field<detail::collector>(op, "sink");
-        v.count = v.ref.size;
-        break;
+    switch (op.info->role) {
+    case op_role::write: return view_as<detail::write_op>(op, element_types{});
+    case op_role::read: return view_as<detail::read_op>(op, element_types{});
+    case op_role::download: return view_as<detail::collect_op>(op, element_types{});
+    default: return std::nullopt;
     }
-    return v;
 }
 
 std::uint64_t chunked_copy::piece_for(std::uint64_t bytes, std::uint64_t staging) noexcept

@@ -55,7 +55,9 @@ TEST_CASE("kernels and user functions of one name are distinguished by code and 
     other.call = [](void*, const bound_op& o, native_stream) noexcept { (void)o.op; };
     op_info launch, submit;
     launch.id = jit::launch_op_id;
+    launch.work = info_of<jit::launch_op<>>().work;
     submit.id = detail::user_op_id;
+    submit.work = [](const void* op) noexcept { return static_cast<const detail::user_op*>(op)->work(); };
     const auto kind = [](const op_info& info, const void* op) {
         struct bare final : detail::request {
             void post() override {}

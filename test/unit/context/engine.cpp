@@ -48,7 +48,7 @@ std::vector<test::context_setting> test::contexts_under_test()
     for (const auto& [name, options] : context_variants()) {
         for (const auto mode : {host_mode::pool, host_mode::inline_}) {
             const bool pool = mode == host_mode::pool;
-            all.push_back({name + (pool ? ", pool" : ", in turn"), pool, [=, options = options] {
+            all.push_back({name + (pool ? ", pool" : ", inline"), pool, [=, options = options] {
                                auto made = std::make_unique<host_world>();
                                made->context = options;
                                made->host.mode = mode;

@@ -9,7 +9,7 @@ namespace {
 using namespace coaccel;
 using detail::lane_selector;
 
-constexpr library libraries[] = {library::memory, library::blas, library::user, library::jit};
+constexpr library libraries[] = {library::memory, library::blas, library::user, library::jit, library::rand};
 constexpr priority priorities[] = {priority::low, priority::normal, priority::high};
 
 } // namespace

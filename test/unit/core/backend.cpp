@@ -34,9 +34,10 @@ struct least {
     std::shared_ptr<detail::pinned_memory> pinned() { return nullptr; }
     error_code pin(std::span<std::byte>) { return {}; }
     memory_info memory() const noexcept { return {}; }
-    bool supports(const op_info&) const noexcept { return false; }
     const op_info* describe(std::uint64_t) const noexcept { return nullptr; }
-    result<progress> enqueue(stream&, bound_op&) { return progress::passed; }
+    error_code find_code(bound_op&) const noexcept { return {}; }
+    result<readiness> prepare(stream&, bound_op&) { return readiness::ready; }
+    error_code enqueue(stream&, bound_op&) { return {}; }
     error_code finish(bound_op&) noexcept { return {}; }
     error_code status() noexcept { return {}; }
     void abort() noexcept {}

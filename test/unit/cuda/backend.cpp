@@ -2,6 +2,7 @@
 
 #include "chosen_library.hpp"
 #include "memory_support.hpp"
+#include "support/start_op.hpp"
 
 #include <doctest/doctest.h>
 
@@ -27,7 +28,7 @@ fake_cuda::settings stepped()
 cuda_backend::options on(const fake_cuda& driver)
 {
     cuda_backend::options o;
-    o.driver = &driver.api();
+    o.libraries = cuda::library_tables(&driver.api());
     return o;
 }
 
@@ -295,8 +296,8 @@ TEST_CASE("an unknown op is refused")
     op_info info;
     info.id = 1;
     bound_op op{.info = &info};
-    CHECK_FALSE(b->supports(info));
-    CHECK(b->enqueue(s, op).error() == errc::unsupported_op);
+    CHECK(b->find_code(op) == errc::unsupported_op);
+    CHECK(test::start(*b, s, op) == errc::unsupported_op);
     CHECK_FALSE(b->finish(op));
 }
 

@@ -26,11 +26,11 @@ struct change_context {
 /// One request that fills a buffer n times, the last time with n - 1.
 class many_fills final : public detail::request {
 public:
-    many_fills(ref<float> x, std::size_t n) : fills_(n), bound_(n)
+    many_fills(ref<float> x, std::size_t n) : fills_(n), addresses_(n), bound_(n)
     {
         for (std::size_t i = 0; i < n; ++i) {
             fills_[i] = {x, static_cast<float>(i)};
-            bound_[i] = {.info = &info_of<memory::fill<float>>(), .op = &fills_[i]};
+            bound_[i] = {.info = &info_of<memory::fill<float>>(), .op = &fills_[i], .operands = &addresses_[i]};
         }
         ops = bound_;
     }
@@ -40,6 +40,7 @@ public:
 
 private:
     std::vector<memory::fill<float>> fills_;
+    std::vector<void*> addresses_;
     std::vector<bound_op> bound_;
 };
 

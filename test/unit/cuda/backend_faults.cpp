@@ -31,7 +31,7 @@ using test::world_with;
 cuda_backend::options on(const fake_cuda& driver)
 {
     cuda_backend::options o;
-    o.driver = &driver.api();
+    o.libraries = cuda::library_tables(&driver.api());
     return o;
 }
 

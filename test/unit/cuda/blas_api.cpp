@@ -1,4 +1,5 @@
 #include "cuda/blas/cublas_api.hpp"
+#include "cuda/blas/cublas_error.hpp"
 #include "cuda/blas/cublas_setup.hpp"
 #include "cuda/driver/error.hpp"
 
@@ -46,7 +47,8 @@ struct fake_library {
                 return reinterpret_cast<void*>(&get_property);
             return reinterpret_cast<void*>(&anything);
         };
-        return cuda::fill(api, find, "/fake/libcublas.so.12");
+        api.path = "/fake/libcublas.so.12";
+        return cuda::fill(api, find);
     }
 };
 
@@ -92,7 +94,7 @@ TEST_CASE("versions before 12.0 are too old")
     fake_library old(11, 11, 3);
     const error_code ec = old.fill(api);
     CHECK(ec == errc::library_too_old);
-    CHECK(ec.message() == "/fake/libcublas.so.12: version 11.11, 12.0 or later is needed");
+    CHECK(ec.message() == "/fake/libcublas.so.12: version 11.11.3, 12.0.0 or later is needed");
 
     fake_library recent(13, 1, 0);
     CHECK_FALSE(recent.fill(api));
@@ -105,7 +107,7 @@ TEST_CASE("versions before 12.0 are too old")
 
 TEST_CASE("the installed cuBLAS, if any, is recent enough and is loaded once")
 {
-    const auto loaded = load_cublas();
+    const auto loaded = cublas_api::load();
     if (!loaded) {
         CHECK(loaded.error() == errc::library_missing);
         MESSAGE("not run: " << loaded.error().message());
@@ -113,7 +115,7 @@ TEST_CASE("the installed cuBLAS, if any, is recent enough and is loaded once")
     }
     CHECK(loaded.value()->version >= oldest_cublas);
     CHECK(loaded.value()->path.find("libcublas.so") != std::string::npos);
-    CHECK(load_cublas().value() == loaded.value());
+    CHECK(cublas_api::load().value() == loaded.value());
 }
 
 TEST_SUITE_END();

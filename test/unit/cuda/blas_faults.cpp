@@ -1,6 +1,7 @@
 #include "chosen_library.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/blas/cublas_api.hpp"
+#include "cuda/blas/cublas_error.hpp"
 #include "cuda/driver/error.hpp"
 #include "cuda_world.hpp"
 
@@ -62,13 +63,16 @@ TEST_CASE("without cuBLAS its ops fail with library_missing, and other ops run")
 {
     class without_blas final : public test::context_world {
     public:
-        detail::context_factory factory() override { return cuda::make_factory({}, 0, &driver.api(), nullptr); }
+        detail::context_factory factory() override
+        {
+            return cuda::make_factory({}, 0, cuda::library_tables(&driver.api()));
+        }
         void poison() override {}
         fake_cuda driver;
     };
     const chosen_library nowhere(cuda::vendor_library::cublas, "/nowhere/libcublas.so.13");
     // cuBLAS may be loaded already and is never unloaded. The meaning of errors is tested below.
-    if (cuda::load_cublas())
+    if (cuda::cublas_api::load())
         return;
     without_blas w;
     context_driver d(w);

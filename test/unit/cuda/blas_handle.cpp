@@ -2,8 +2,10 @@
 
 #include "blas_recorder.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/blas/cublas_error.hpp"
 #include "cuda/driver/error.hpp"
 #include "support/fake_cuda.hpp"
+#include "support/start_op.hpp"
 
 #include <coaccel/ops/blas.hpp>
 
@@ -29,8 +31,7 @@ struct fixture {
     {
         cuda::backend::options o;
         static_cast<cuda_options&>(o) = how;
-        o.driver = &gpu.api();
-        o.cublas = &blas.api;
+        o.libraries = cuda::library_tables(&gpu.api(), &blas.api);
         b = cuda::backend::create(o).value();
         b->listen({[](void* self) noexcept {
                        auto& n = static_cast<fixture*>(self)->notifications;
@@ -44,7 +45,7 @@ struct fixture {
 
     /// Repeats the call after each notification, until there is an answer.
     template <class Ask>
-    auto insist(Ask ask)
+    auto repeat_until_answered(Ask ask)
     {
         for (;;) {
             const int before = notifications.load();
@@ -59,7 +60,7 @@ struct fixture {
     ref<T> upload(std::vector<T> data)
     {
         const auto here = b->enter();
-        void* memory = insist([&]() -> std::optional<void*> {
+        void* memory = repeat_until_answered([&]() -> std::optional<void*> {
             auto made = b->allocate(*lane, data.size() * sizeof(T), memory_kind::device);
             return made.value() ? std::optional(made.value()) : std::nullopt;
         });
@@ -93,13 +94,16 @@ struct fixture {
         return b->synchronize(end);
     }
 
+    /// Valid until the next call.
     template <class Op>
-    bound_op bind(const Op& op) const
+    bound_op bind(const Op& op)
     {
         REQUIRE_FALSE(op.check());
         bound_op o;
         o.info = &info_of<Op>();
         o.op = &op;
+        addresses.resize(o.info->operands.size());
+        o.operands = addresses.data();
         for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
             any_ref raw;
             std::memcpy(&raw, reinterpret_cast<const char*>(&op) + o.info->operands[i].offset, sizeof(raw));
@@ -115,16 +119,13 @@ struct fixture {
         const auto here = b->enter();
         bound_op o = bind(op);
         o.reply = reply;
-        const auto started = insist([&]() -> std::optional<result<progress>> {
-            auto r = b->enqueue(*lane, o);
-            return r && r.value() == progress::pending ? std::nullopt : std::optional(r);
-        });
+        const auto started = repeat_until_answered([&] { return test::try_start(*b, *lane, o); });
         if (b->dead())
-            return started.error();
+            return started;
         REQUIRE_FALSE(finish_stream());
         const auto finished = b->finish(o);
         CHECK(o.state == nullptr);
-        return started ? finished : started.error();
+        return started ? started : finished;
     }
 
     ~fixture()
@@ -147,6 +148,7 @@ struct fixture {
     std::optional<cuda::backend::stream> lane;
     std::atomic<int> notifications{0};
     std::vector<std::pair<void*, std::size_t>> buffers;
+    std::vector<void*> addresses;
 };
 
 using scal = blas::scal<float>;
@@ -275,10 +277,10 @@ TEST_CASE("a handle made for an op that is not enqueued again is destroyed")
         const auto made = f.blas.calls("create").size();
         const auto here = f.b->enter();
         bound_op o = f.bind(op);
-        f.insist([&] {
+        f.repeat_until_answered([&] {
             const bool ended = f.blas.calls("create").size() > made;
             if (!ended)
-                CHECK(f.b->enqueue(*f.lane, o).value() == progress::pending);
+                CHECK_FALSE(test::try_start(*f.b, *f.lane, o).has_value());
             return ended ? std::optional(true) : std::nullopt;
         });
     }

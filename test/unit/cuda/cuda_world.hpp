@@ -4,6 +4,7 @@
 #include "cuda/factory.hpp"
 #include "support/context_driver.hpp"
 #include "support/fake_cublas.hpp"
+#include "support/fake_curand.hpp"
 
 namespace test {
 
@@ -34,7 +35,8 @@ public:
 
     coaccel::detail::context_factory factory() override
     {
-        return coaccel::cuda::make_factory(options, 0, &driver.api(), &blas.api());
+        return coaccel::cuda::make_factory(options, 0,
+                                           coaccel::cuda::library_tables(&driver.api(), &blas.api(), &rand.api()));
     }
 
     bool limit_memory(std::uint64_t bytes) override
@@ -56,6 +58,7 @@ public:
 
     fake_cuda driver;
     fake_cublas blas{driver};
+    fake_curand rand{driver};
     coaccel::cuda_options options;
 
 private:

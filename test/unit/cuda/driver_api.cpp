@@ -55,7 +55,8 @@ struct fake_library {
 
     error_code fill(driver_api& api)
     {
-        return cuda::fill(api, [this](const char* symbol) { return find(symbol); }, "/fake/libcuda.so.1");
+        api.path = "/fake/libcuda.so.1";
+        return cuda::fill(api, [this](const char* symbol) { return find(symbol); });
     }
 };
 
@@ -153,13 +154,13 @@ TEST_CASE("a failed load leaves no driver behind and is tried again")
     }
     {
         const chosen_library chosen(vendor_library::driver, "/no/such/libcuda.so.1");
-        const auto loaded = load_driver();
+        const auto loaded = driver_api::load();
         REQUIRE_FALSE(loaded);
         CHECK(loaded.error() == errc::library_missing);
     }
     CHECK(loaded_driver() == nullptr);
     const chosen_library chosen(vendor_library::driver, "libm.so.6");
-    const auto loaded = load_driver();
+    const auto loaded = driver_api::load();
     REQUIRE_FALSE(loaded);
     CHECK(loaded.error() == errc::library_too_old);
     CHECK(loaded.error().message().ends_with("libm.so.6: no symbol cuDriverGetVersion"));

@@ -1,5 +1,6 @@
 #include "cuda/loader/dynamic_library.hpp"
 
+#include "cuda/vendor_libraries.hpp"
 #include "posix/environment.hpp"
 #include "unit/cuda/chosen_library.hpp"
 
@@ -26,7 +27,7 @@ bool contains(const std::string& text, const std::string& part)
 std::string message_of(const std::string& path)
 {
     const chosen_library chosen(vendor_library::cublas, path);
-    const auto opened = dynamic_library::open(vendor_library::cublas);
+    const auto opened = dynamic_library::open(cublas_library);
     REQUIRE_FALSE(opened);
     CHECK(opened.error() == errc::library_missing);
     CHECK(opened.error() == fault::library);
@@ -75,7 +76,7 @@ TEST_CASE("the length of the error message is bounded")
 TEST_CASE("an opened library gives its path and its functions")
 {
     const chosen_library chosen(vendor_library::driver, stand_in);
-    auto opened = dynamic_library::open(vendor_library::driver);
+    auto opened = dynamic_library::open(driver_library);
     REQUIRE(opened);
     const dynamic_library& library = opened.value();
     CHECK(library.path().front() == '/');
@@ -89,7 +90,7 @@ TEST_CASE("an opened library gives its path and its functions")
 TEST_CASE("the error for a missing symbol names the symbol and the file, and the pointer is unchanged")
 {
     const chosen_library chosen(vendor_library::driver, stand_in);
-    auto opened = dynamic_library::open(vendor_library::driver);
+    auto opened = dynamic_library::open(driver_library);
     REQUIRE(opened);
     void (*function)() = nullptr;
     const error_code ec = opened.value().find(function, "cuNoSuchThing");
@@ -102,13 +103,13 @@ TEST_CASE("the environment variable selects the file when the program does not")
 {
     ::setenv("COACCEL_LIBNVRTC", "/no/such/file", 1);
     (void)detail::copy_environment();
-    const auto missing = dynamic_library::open(vendor_library::nvrtc);
+    const auto missing = dynamic_library::open(nvrtc_library);
     REQUIRE_FALSE(missing);
     CHECK(contains(missing.error().message(), "libnvrtc: tried /no/such/file ("));
 
     ::setenv("COACCEL_LIBNVRTC", stand_in, 1);
     (void)detail::copy_environment();
-    const auto found = dynamic_library::open(vendor_library::nvrtc);
+    const auto found = dynamic_library::open(nvrtc_library);
     ::unsetenv("COACCEL_LIBNVRTC");
     (void)detail::copy_environment();
     REQUIRE(found);

@@ -1,6 +1,10 @@
 #include "cuda/driver/error.hpp"
 
+#include "cuda/blas/cublas_error.hpp"
 #include "cuda/driver/driver_setup.hpp"
+#include "cuda/jit/nvrtc_error.hpp"
+#include "cuda/rand/curand_error.hpp"
+#include "cuda/vendor_libraries.hpp"
 
 #include <doctest/doctest.h>
 
@@ -92,15 +96,17 @@ TEST_CASE("success is no error")
     CHECK_FALSE(make_error(CUDA_SUCCESS));
     CHECK_FALSE(make_error(CUBLAS_STATUS_SUCCESS));
     CHECK_FALSE(make_error(NVRTC_SUCCESS));
-    for (const auto* category : {&driver_category(), &cublas_category(), &nvrtc_category()})
+    CHECK_FALSE(make_error(CURAND_STATUS_SUCCESS));
+    for (const auto* library : vendor_libraries())
         for (const fault f : faults)
-            CHECK_FALSE(error_code(0, *category) == f);
+            CHECK_FALSE(error_code(0, library->category()) == f);
 }
 
 TEST_CASE("out of memory is errc::out_of_memory")
 {
     CHECK(make_error(CUDA_ERROR_OUT_OF_MEMORY) == make_error_code(errc::out_of_memory));
     CHECK(make_error(CUBLAS_STATUS_ALLOC_FAILED) == make_error_code(errc::out_of_memory));
+    CHECK(make_error(CURAND_STATUS_ALLOCATION_FAILED) == make_error_code(errc::out_of_memory));
     CHECK(is_busy(make_error(CUDA_ERROR_OUT_OF_MEMORY)));
 }
 
@@ -109,9 +115,11 @@ TEST_CASE("errors keep the vendor's value, in a category per vendor library")
     CHECK(make_error(CUDA_ERROR_ILLEGAL_ADDRESS) == error_code(700, driver_category()));
     CHECK(make_error(CUBLAS_STATUS_EXECUTION_FAILED) == error_code(13, cublas_category()));
     CHECK(make_error(NVRTC_ERROR_COMPILATION) == error_code(6, nvrtc_category()));
+    CHECK(make_error(CURAND_STATUS_TYPE_ERROR) == error_code(103, curand_category()));
     CHECK(std::string(driver_category().name()) == "coaccel.cuda");
     CHECK(std::string(cublas_category().name()) == "coaccel.cublas");
     CHECK(std::string(nvrtc_category().name()) == "coaccel.nvrtc");
+    CHECK(std::string(curand_category().name()) == "coaccel.curand");
     CHECK(make_error(CUDA_ERROR_INVALID_VALUE) != make_error(CUBLAS_STATUS_NOT_INITIALIZED));
 }
 
@@ -157,6 +165,8 @@ TEST_CASE("a message names the error")
     CHECK(make_error(NVRTC_ERROR_INVALID_OPTION).message() == "NVRTC_ERROR_INVALID_OPTION");
     CHECK(error_code(99, cublas_category()).message() == "cuBLAS error 99");
     CHECK(error_code(99, nvrtc_category()).message() == "NVRTC error 99");
+    CHECK(make_error(CURAND_STATUS_OUT_OF_RANGE).message() == "CURAND_STATUS_OUT_OF_RANGE");
+    CHECK(error_code(99, curand_category()).message() == "cuRAND error 99");
     for (const CUresult r : context_losses)
         CHECK_MESSAGE(make_error(r).message().find("CUDA_ERROR_") != std::string::npos, r);
     for (const CUresult r : device_losses)
@@ -169,7 +179,8 @@ TEST_CASE("a message names the error")
 
 TEST_CASE("no two errors of a library have the same message")
 {
-    for (const auto* category : {&driver_category(), &cublas_category(), &nvrtc_category()}) {
+    for (const auto* library : vendor_libraries()) {
+        const auto* category = &library->category();
         std::set<std::string> seen;
         for (int value = 0; value <= 1000; ++value) {
             const std::string message = category->message(value);

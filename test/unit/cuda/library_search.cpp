@@ -1,5 +1,6 @@
 #include "cuda/loader/library_search.hpp"
 
+#include "cuda/vendor_libraries.hpp"
 #include "posix/environment.hpp"
 
 #include <doctest/doctest.h>
@@ -15,9 +16,9 @@ namespace {
 using namespace coaccel::cuda;
 using strings = std::vector<std::string>;
 using variables = std::map<std::string, std::string>;
-constexpr auto driver = vendor_library::driver;
-constexpr auto cublas = vendor_library::cublas;
-constexpr auto nvrtc = vendor_library::nvrtc;
+const auto& driver = driver_library;
+const auto& cublas = cublas_library;
+const auto& nvrtc = nvrtc_library;
 
 /// A machine with these files and their folders.
 search_world world_of(variables environment, strings files)
@@ -52,7 +53,7 @@ strings operator+(strings a, const strings& b)
 
 struct row {
     const char* name;
-    vendor_library which;
+    const vendor_library_info& which;
     std::string chosen;
     variables environment;
     strings files;
@@ -231,29 +232,32 @@ TEST_CASE("search_world::real() reads the environment and the file system")
 
 TEST_CASE("each library has its own name and variable")
 {
-    CHECK(to_string(driver) == "libcuda");
-    CHECK(to_string(cublas) == "libcublas");
-    CHECK(to_string(nvrtc) == "libnvrtc");
-    CHECK(std::string(variable_of(driver)) == "COACCEL_LIBCUDA");
-    CHECK(std::string(variable_of(cublas)) == "COACCEL_LIBCUBLAS");
-    CHECK(std::string(variable_of(nvrtc)) == "COACCEL_LIBNVRTC");
+    CHECK(to_string(vendor_library::driver) == "libcuda");
+    CHECK(to_string(vendor_library::cublas) == "libcublas");
+    CHECK(to_string(vendor_library::nvrtc) == "libnvrtc");
+    CHECK(to_string(vendor_library::curand) == "libcurand");
+    CHECK(to_string(static_cast<vendor_library>(vendor_libraries().size())) == "unknown");
+    for (std::size_t i = 0; i < vendor_libraries().size(); ++i)
+        CHECK(vendor_libraries()[i]->id == static_cast<vendor_library>(i));
+    CHECK(variable_of(vendor_library::driver) == "COACCEL_LIBCUDA");
+    CHECK(variable_of(vendor_library::cublas) == "COACCEL_LIBCUBLAS");
+    CHECK(variable_of(vendor_library::nvrtc) == "COACCEL_LIBNVRTC");
+    CHECK(variable_of(vendor_library::curand) == "COACCEL_LIBCURAND");
 }
 
 TEST_CASE("use_library applies to one library, and an empty path resets it")
 {
-    use_library(cublas, "/a");
-    use_library(nvrtc, "/b");
-    CHECK(chosen_path(driver).empty());
-    CHECK(chosen_path(cublas) == "/a");
-    CHECK(chosen_path(nvrtc) == "/b");
-    use_library(cublas, "");
-    CHECK(chosen_path(cublas).empty());
-    CHECK(chosen_path(nvrtc) == "/b");
-    use_library(nvrtc, "");
-
-    constexpr auto unknown = static_cast<vendor_library>(vendor_library_count);
-    use_library(unknown, "/c");
-    CHECK(chosen_path(unknown).empty());
+    constexpr auto first = vendor_library::cublas;
+    constexpr auto second = vendor_library::nvrtc;
+    use_library(first, "/a");
+    use_library(second, "/b");
+    CHECK(chosen_path(vendor_library::driver).empty());
+    CHECK(chosen_path(first) == "/a");
+    CHECK(chosen_path(second) == "/b");
+    use_library(first, "");
+    CHECK(chosen_path(first).empty());
+    CHECK(chosen_path(second) == "/b");
+    use_library(second, "");
 }
 
 TEST_SUITE_END();

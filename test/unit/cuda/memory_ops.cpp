@@ -2,6 +2,7 @@
 #include "cuda/driver/error.hpp"
 #include "memory_support.hpp"
 #include "support/fake_cublas.hpp"
+#include "support/start_op.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
@@ -33,8 +34,7 @@ struct ops_fixture {
     {
         backend::options o;
         static_cast<cuda_options&>(o) = how;
-        o.driver = &fake.api();
-        o.cublas = &blas.api();
+        o.libraries = cuda::library_tables(&fake.api(), &blas.api());
         return std::move(backend::create(o)).value();
     }
 
@@ -49,17 +49,16 @@ struct ops_fixture {
     }
 
     template <class Op>
-    error_code run(const Op& op, std::array<void*, max_operands> operands, void* reply = nullptr)
+    error_code run(const Op& op, std::array<void*, detail::count_operands<Op>()> operands, void* reply = nullptr)
     {
-        bound_op bound{.info = &info_of<Op>(), .op = &op, .reply = reply, .operands = operands};
+        bound_op bound{.info = &info_of<Op>(), .op = &op, .reply = reply, .operands = operands.data()};
         error_code ec;
         for (;;) {
             const int rung = told.count();
-            const auto where = made->enqueue(stream, bound);
-            if (!where)
-                ec = where.error();
-            if (!where || where.value() == progress::passed)
+            if (const auto started = test::try_start(*made, stream, bound)) {
+                ec = *started;
                 break;
+            }
             told.wait_for(rung + 1);
         }
         backend::event end;
@@ -307,7 +306,7 @@ TEST_CASE_FIXTURE(ops_fixture, "a user function gets the stream of its op")
     op_info info;
     info.id = detail::user_op_id;
     bound_op bound{.info = &info, .op = &op};
-    CHECK(made->enqueue(stream, bound).value() == progress::passed);
+    CHECK_FALSE(test::start(*made, stream, bound));
     CHECK(made->finish(bound) == error_code());
     CHECK(saw.backend == "cuda");
     CHECK(fake.pending(static_cast<CUstream>(saw.handle)) == 0);

@@ -1,8 +1,8 @@
 #include "cuda/jit/nvrtc_api.hpp"
 
 #include "chosen_library.hpp"
-#include "cuda/driver/error.hpp"
 #include "cuda/jit/compiler.hpp"
+#include "cuda/jit/nvrtc_error.hpp"
 #include "cuda/jit/nvrtc_setup.hpp"
 
 #include <doctest/doctest.h>
@@ -50,7 +50,8 @@ struct fake_library {
                 return reinterpret_cast<void*>(&get_version);
             return reinterpret_cast<void*>(&anything);
         };
-        return cuda::fill(api, find, "/fake/libnvrtc.so.12");
+        api.path = "/fake/libnvrtc.so.12";
+        return cuda::fill(api, find);
     }
 };
 
@@ -100,7 +101,7 @@ TEST_CASE("versions before 12.0 are too old")
 
 TEST_CASE("the installed NVRTC, if any, is recent enough and is loaded once")
 {
-    const auto loaded = load_nvrtc();
+    const auto loaded = nvrtc_api::load();
     if (!loaded) {
         CHECK(loaded.error() == errc::library_missing);
         MESSAGE("not run: " << loaded.error().message());
@@ -109,14 +110,14 @@ TEST_CASE("the installed NVRTC, if any, is recent enough and is loaded once")
     CHECK(loaded.value()->version >= oldest_nvrtc);
     CHECK(loaded.value()->path.find("libnvrtc.so") != std::string::npos);
     CHECK(std::string(loaded.value()->nvrtcGetErrorString(NVRTC_ERROR_COMPILATION)) == "NVRTC_ERROR_COMPILATION");
-    CHECK(load_nvrtc().value() == loaded.value());
+    CHECK(nvrtc_api::load().value() == loaded.value());
 }
 
 // Run in its own process: a loaded compiler is never unloaded.
 TEST_CASE("without a compiler a host function replaces a kernel, but not on a GPU" * doctest::skip())
 {
     const chosen_library nowhere(vendor_library::nvrtc, "/nowhere/libnvrtc.so.13");
-    REQUIRE_FALSE(load_nvrtc());
+    REQUIRE_FALSE(nvrtc_api::load());
     const auto how = jit::compile_options("f").host([](const jit::launch_shape&) {});
     const std::string source = "extern \"C\" __global__ void f() {}";
     CHECK(compile(source, how, {.architecture = 0}));

@@ -2,6 +2,7 @@
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/inspect.hpp"
 #include "cuda/jit/nvrtc_api.hpp"
+#include "cuda/rand/curand_api.hpp"
 
 #include <coaccel/device/system_info.hpp>
 
@@ -62,6 +63,8 @@ struct fake_machine {
         cublas.version = 130102;
         nvrtc.path = "/fake/libnvrtc.so.13";
         nvrtc.version = 13020;
+        curand.path = "/fake/libcurand.so.10";
+        curand.version = 100400;
     }
 
     system_info inspect() const
@@ -70,13 +73,22 @@ struct fake_machine {
         info.coaccel_version = "1.2.3";
         info.host_backend = true;
         info.host_threads = 4;
-        cuda::inspect(info, &driver, &cublas, &nvrtc);
+        cuda::inspect(info, [this](const vendor_library_info& library) -> result<const function_table*> {
+            switch (library.id) {
+            case vendor_library::driver: return &driver;
+            case vendor_library::cublas: return &cublas;
+            case vendor_library::nvrtc: return &nvrtc;
+            case vendor_library::curand: return &curand;
+            }
+            return errc::library_missing;
+        });
         return info;
     }
 
     driver_api driver;
     cublas_api cublas;
     nvrtc_api nvrtc;
+    curand_api curand;
 };
 
 } // namespace
@@ -103,6 +115,7 @@ TEST_CASE("a complete machine is described in full")
                              "  libcuda 12.9: /fake/libcuda.so.1\n"
                              "  libcublas 13.1.2: /fake/libcublas.so.13\n"
                              "  libnvrtc 13.2: /fake/libnvrtc.so.13\n"
+                             "  libcurand 10.4.0: /fake/libcurand.so.10\n"
                              "device_kind::best: GPU 0\n");
 }
 
@@ -112,25 +125,30 @@ TEST_CASE("the report names missing libraries and the features that they disable
     info.coaccel_version = "1.2.3";
     info.host_backend = true;
     info.host_threads = 1;
-    const auto missing = [](const char* what) { return make_error_with_message(errc::library_missing, what); };
-    cuda::inspect(info, missing("no driver here"), missing("no cublas here"), missing("no nvrtc here"));
+    const auto missing = [](const vendor_library_info& library) -> result<const function_table*> {
+        return make_error_with_message(errc::library_missing, "no " + std::string(to_string(library.id)) + " here");
+    };
+    cuda::inspect(info, missing);
     CHECK(info.gpus.empty());
     CHECK(to_string(info) == "coaccel 1.2.3\n"
                              "host backend: 1 threads\n"
                              "CUDA backend: in this build\n"
                              "  libcuda: not available\n"
-                             "    problem: no driver here\n"
+                             "    problem: no libcuda here\n"
                              "    disables: device_kind::cuda; device_kind::best uses the CPU\n"
                              "  libcublas: not available\n"
-                             "    problem: no cublas here\n"
+                             "    problem: no libcublas here\n"
                              "    disables: blas::* on GPUs\n"
                              "  libnvrtc: not available\n"
-                             "    problem: no nvrtc here\n"
+                             "    problem: no libnvrtc here\n"
                              "    disables: async_compile\n"
+                             "  libcurand: not available\n"
+                             "    problem: no libcurand here\n"
+                             "    disables: rand::* on GPUs\n"
                              "device_kind::best: the CPU\n");
 
     info.host_backend = false;
-    cuda::inspect(info, missing("no driver here"), missing("no cublas here"), missing("no nvrtc here"));
+    cuda::inspect(info, missing);
     const std::string without_host = to_string(info);
     CHECK(contains(without_host, "disables: device_kind::cuda and device_kind::best\n"));
     CHECK(contains(without_host, "device_kind::best: not available\n"));
@@ -175,7 +193,7 @@ TEST_CASE("this machine can be inspected, with or without a GPU")
     CHECK(info.coaccel_version == COACCEL_VERSION_STRING);
     CHECK(info.cuda_built);
     CHECK(info.host_threads >= 1);
-    REQUIRE(info.libraries.size() == 3);
+    REQUIRE(info.libraries.size() == vendor_libraries().size());
     for (const library_report& library : info.libraries) {
         CAPTURE(library.name);
         CHECK_FALSE(library.disables.empty());

@@ -89,7 +89,7 @@ TEST_CASE("only ops that use nothing but their operands may overtake")
     const memory::trim trim{};
     CHECK_FALSE(detail::may_overtake(other_op(info_of<memory::trim>(), &trim)));
     op_info users = info_of<memory::copy<float>>();
-    users.lib = library::user;
+    users.pure = false;
     const memory::copy<float> copy{elements(0, 0, 1), elements(1, 0, 1)};
     CHECK_FALSE(detail::may_overtake(other_op(users, &copy)));
 }

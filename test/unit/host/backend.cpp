@@ -1,4 +1,5 @@
 #include "support.hpp"
+#include "support/start_op.hpp"
 
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -44,7 +45,7 @@ TEST_CASE("ops of a stream run in order")
         for (int i = 0; i < 500; ++i) {
             tasks.push_back(notes.make(i));
             expected.push_back(i);
-            CHECK(test::error_of(b.enqueue(s, tasks.back()->op())) == error_code());
+            CHECK(test::start(b, s, tasks.back()->op()) == error_code());
         }
         auto e = after(b, s);
         CHECK(b.synchronize(e) == error_code());
@@ -75,7 +76,7 @@ TEST_CASE("in inline mode an op has run when enqueue returns, without any thread
     auto s = b.make_stream(priority::normal).value();
     std::thread::id where;
     task t([&] { where = std::this_thread::get_id(); });
-    CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+    CHECK(test::start(b, s, t.op()) == error_code());
     CHECK(where == std::this_thread::get_id());
     auto e = after(b, s);
     CHECK(b.query(e).value() == progress::passed);
@@ -90,7 +91,7 @@ TEST_CASE("in pool mode an event is pending until its op has run")
     task t([&] { gate.pass(); });
     host_backend b(host_with(host_mode::pool));
     auto s = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+    CHECK(test::start(b, s, t.op()) == error_code());
     auto e = after(b, s);
     gate.wait_for(1);
     CHECK(b.query(e).value() == progress::pending);
@@ -111,14 +112,14 @@ TEST_CASE("a stream waits for another's event, and one thread suffices for any c
         std::vector<int> expected;
         host_backend b(host_with(host_mode::pool, threads));
         auto head = b.make_stream(priority::normal).value();
-        CHECK(test::error_of(b.enqueue(head, first.op())) == error_code());
+        CHECK(test::start(b, head, first.op()) == error_code());
         auto e = after(b, head);
         for (int i = 0; i < length; ++i) {
             auto s = b.make_stream(static_cast<priority>(i % 3)).value();
             tasks.push_back(notes.make(i));
             expected.push_back(i);
             CHECK(b.wait(s, e) == error_code());
-            CHECK(test::error_of(b.enqueue(s, tasks.back()->op())) == error_code());
+            CHECK(test::start(b, s, tasks.back()->op()) == error_code());
             e = after(b, s);
         }
         gate.wait_for(1);
@@ -139,12 +140,12 @@ TEST_CASE("a stream that waits for several others runs after all of them")
         for (int i = 0; i < 6; ++i) {
             auto s = b.make_stream(priority::low).value();
             tasks.push_back(notes.make(i));
-            CHECK(test::error_of(b.enqueue(s, tasks.back()->op())) == error_code());
+            CHECK(test::start(b, s, tasks.back()->op()) == error_code());
             auto e = after(b, s);
             CHECK(b.wait(join, e) == error_code());
         }
         tasks.push_back(notes.make(99));
-        CHECK(test::error_of(b.enqueue(join, tasks.back()->op())) == error_code());
+        CHECK(test::start(b, join, tasks.back()->op()) == error_code());
         auto e = after(b, join);
         CHECK(b.synchronize(e) == error_code());
         REQUIRE(notes.order.size() == 7);
@@ -159,9 +160,9 @@ TEST_CASE("an event marks the ops enqueued before it, and no later ones")
     task late([&] { gate.pass(); });
     host_backend b(host_with(host_mode::pool, 2));
     auto s = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, early.op())) == error_code());
+    CHECK(test::start(b, s, early.op()) == error_code());
     auto e = after(b, s);
-    CHECK(test::error_of(b.enqueue(s, late.op())) == error_code());
+    CHECK(test::start(b, s, late.op()) == error_code());
     CHECK(b.synchronize(e) == error_code());
     gate.open();
     auto all = after(b, s);
@@ -175,7 +176,7 @@ TEST_CASE("a notification arrives once, when its event passes")
     test::told before, both, after_it;
     host_backend b(host_with(host_mode::pool));
     auto s = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+    CHECK(test::start(b, s, t.op()) == error_code());
     auto e = after(b, s);
     CHECK(b.notify(e, before.call()) == error_code());
     CHECK(b.notify(e, both.call()) == error_code());
@@ -199,14 +200,14 @@ TEST_CASE("urgent streams overtake others")
     auto low = notes.make(0), normal = notes.make(1), high = notes.make(2);
     host_backend b(host_with(host_mode::pool, 1));
     auto first = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(first, blocker.op())) == error_code());
+    CHECK(test::start(b, first, blocker.op()) == error_code());
     gate.wait_for(1);
     auto ls = b.make_stream(priority::low).value();
     auto ns = b.make_stream(priority::normal).value();
     auto hs = b.make_stream(priority::high).value();
-    CHECK(test::error_of(b.enqueue(ls, low->op())) == error_code());
-    CHECK(test::error_of(b.enqueue(ns, normal->op())) == error_code());
-    CHECK(test::error_of(b.enqueue(hs, high->op())) == error_code());
+    CHECK(test::start(b, ls, low->op()) == error_code());
+    CHECK(test::start(b, ns, normal->op()) == error_code());
+    CHECK(test::start(b, hs, high->op()) == error_code());
     gate.open();
     auto e = after(b, ls);
     CHECK(b.synchronize(e) == error_code());
@@ -222,7 +223,7 @@ TEST_CASE("memory is released in the order of its stream")
     void* memory = b.allocate(s, 1000).value();
     const auto used = b.memory().used;
     CHECK(used >= 1000);
-    CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+    CHECK(test::start(b, s, t.op()) == error_code());
     gate.wait_for(1);
     b.release(s, memory, 1000);
     CHECK(b.memory().used == used);
@@ -267,12 +268,14 @@ TEST_CASE("an op without a kernel is not supported")
     for (const auto mode : both_modes) {
         host_backend b(host_with(mode));
         auto s = b.make_stream(priority::normal).value();
-        CHECK_FALSE(b.supports(info_of<unknown>()));
-        CHECK(b.supports(info_of<memory::fill<float>>()));
-        CHECK(b.supports(info_of<blas::gemm<bfloat16>>()));
+        bound_op op{.info = &info_of<memory::fill<float>>()};
+        CHECK_FALSE(b.find_code(op));
+        op.info = &info_of<blas::gemm<bfloat16>>();
+        CHECK_FALSE(b.find_code(op));
         const unknown data;
-        bound_op op{.info = &info_of<unknown>(), .op = &data};
-        CHECK(test::error_of(b.enqueue(s, op)) == errc::unsupported_op);
+        op = {.info = &info_of<unknown>(), .op = &data};
+        CHECK(b.find_code(op) == errc::unsupported_op);
+        CHECK(test::start(b, s, op) == errc::unsupported_op);
         auto e = after(b, s);
         CHECK(b.synchronize(e) == error_code());
         CHECK(b.status() == error_code());

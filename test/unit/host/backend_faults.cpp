@@ -1,4 +1,5 @@
 #include "support.hpp"
+#include "support/start_op.hpp"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +37,7 @@ TEST_CASE("a poisoned op and the ops after it do not run, and the ops before it 
         std::vector<host_backend::event> ends;
         for (int i = 1; i <= 5; ++i) {
             tasks.push_back(notes.make(i));
-            (void)b.enqueue(s, tasks.back()->op());
+            (void)test::start(b, s, tasks.back()->op());
             ends.push_back(after(b, s));
         }
         CHECK(b.notify(ends[1], second.call()) == error_code());
@@ -51,7 +52,7 @@ TEST_CASE("a poisoned op and the ops after it do not run, and the ops before it 
             CHECK(b.query(e).error() == errc::context_lost);
             CHECK(b.synchronize(e) == errc::context_lost);
         }
-        CHECK(test::error_of(b.enqueue(s, tasks[0]->op())) == errc::context_lost);
+        CHECK(test::start(b, s, tasks[0]->op()) == errc::context_lost);
         CHECK(b.allocate(s, 8).error() == errc::context_lost);
         CHECK(b.status() == errc::context_lost);
         CHECK(fifth.count() == 0);
@@ -70,13 +71,13 @@ TEST_CASE("a fault stops the streams that wait for its stream")
     host_backend b(host_with(host_mode::pool, injector));
     auto s = b.make_stream(priority::normal).value();
     auto other = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, blocker.op())) == error_code());
+    CHECK(test::start(b, s, blocker.op()) == error_code());
     gate.wait_for(1);
     injector.poison();
-    CHECK(test::error_of(b.enqueue(s, bad->op())) == error_code());
+    CHECK(test::start(b, s, bad->op()) == error_code());
     auto e = after(b, s);
     CHECK(b.wait(other, e) == error_code());
-    CHECK(test::error_of(b.enqueue(other, behind->op())) == error_code());
+    CHECK(test::start(b, other, behind->op()) == error_code());
     auto end = after(b, other);
     CHECK(b.notify(end, told.call()) == error_code());
     gate.open();
@@ -95,9 +96,9 @@ TEST_CASE("a hung op does not end until its context is condemned, and never runs
     host_backend b(host_with(host_mode::pool, plan));
     auto s = b.make_stream(priority::normal).value();
     auto other = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, hung->op())) == error_code());
+    CHECK(test::start(b, s, hung->op()) == error_code());
     auto e = after(b, s);
-    CHECK(test::error_of(b.enqueue(s, behind->op())) == error_code());
+    CHECK(test::start(b, s, behind->op()) == error_code());
     CHECK(b.notify(e, told.call()) == error_code());
     CHECK(b.query(e).value() == progress::pending);
     CHECK(b.status() == error_code());
@@ -108,7 +109,7 @@ TEST_CASE("a hung op does not end until its context is condemned, and never runs
     CHECK(b.query(e).error() == errc::context_lost);
     CHECK(notes.order.empty());
     CHECK(told.count() == 0);
-    CHECK(test::error_of(b.enqueue(other, elsewhere->op())) == errc::context_lost);
+    CHECK(test::start(b, other, elsewhere->op()) == errc::context_lost);
 }
 
 TEST_CASE("in inline mode an injected hang ends the context instead of blocking the caller")
@@ -119,7 +120,7 @@ TEST_CASE("in inline mode an injected hang ends the context instead of blocking 
     host_backend b(host_with(host_mode::inline_, injector));
     auto s = b.make_stream(priority::normal).value();
     injector.hang();
-    CHECK(test::error_of(b.enqueue(s, t->op())) == error_code());
+    CHECK(test::start(b, s, t->op()) == error_code());
     CHECK(b.status() == errc::context_lost);
     CHECK(notes.order.empty());
     CHECK(injector.played() == 1);
@@ -136,7 +137,7 @@ TEST_CASE("status reports the loss only after running ops have left the callers'
     test::told told;
     host_backend b(host_with(host_mode::pool));
     auto s = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+    CHECK(test::start(b, s, t.op()) == error_code());
     auto e = after(b, s);
     CHECK(b.notify(e, told.call()) == error_code());
     gate.wait_for(1);
@@ -144,7 +145,7 @@ TEST_CASE("status reports the loss only after running ops have left the callers'
     CHECK(b.status() == error_code());
     CHECK(b.query(e).error() == errc::context_lost);
     CHECK(b.synchronize(e) == errc::context_lost);
-    CHECK(test::error_of(b.enqueue(s, t.op())) == errc::context_lost);
+    CHECK(test::start(b, s, t.op()) == errc::context_lost);
     CHECK(b.status() == error_code());
     gate.open();
     test::wait_for_death(b);
@@ -163,8 +164,8 @@ TEST_CASE("the injected delay applies to each op, and an abort cuts it short")
         host_backend b(host_with(host_mode::pool, plan));
         auto s = b.make_stream(priority::normal).value();
         const auto start = std::chrono::steady_clock::now();
-        CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
-        CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+        CHECK(test::start(b, s, t.op()) == error_code());
+        CHECK(test::start(b, s, t.op()) == error_code());
         auto e = after(b, s);
         CHECK(b.synchronize(e) == error_code());
         CHECK(std::chrono::steady_clock::now() - start >= 10ms);
@@ -172,7 +173,7 @@ TEST_CASE("the injected delay applies to each op, and an abort cuts it short")
     plan.delay = 1h;
     host_backend b(host_with(host_mode::pool, plan));
     auto s = b.make_stream(priority::normal).value();
-    CHECK(test::error_of(b.enqueue(s, t.op())) == error_code());
+    CHECK(test::start(b, s, t.op()) == error_code());
     b.abort();
     test::wait_for_death(b);
 }
@@ -188,8 +189,8 @@ TEST_CASE("the destruction of a backend waits for running ops and drops the rest
     task dropped([&] { runs += 100; });
     auto b = std::make_unique<host_backend>(host_with(host_mode::pool, 1));
     auto s = b->make_stream(priority::normal).value();
-    CHECK(test::error_of(b->enqueue(s, running.op())) == error_code());
-    CHECK(test::error_of(b->enqueue(s, dropped.op())) == error_code());
+    CHECK(test::start(*b, s, running.op()) == error_code());
+    CHECK(test::start(*b, s, dropped.op()) == error_code());
     gate.wait_for(1);
     // The op can continue only after the abort, while the backend is being destroyed or shortly before.
     b->abort();

@@ -42,7 +42,7 @@ TEST_CASE("options that are out of range, or would block the caller, are refused
     };
     const row rows[] = {
         {"defaults", {}, true},
-        {"in turn", changed([](o& h) { h.mode = inline_; }), true},
+        {"inline", changed([](o& h) { h.mode = inline_; }), true},
         {"no such mode", changed([](o& h) { h.mode = static_cast<host_mode>(2); }), false},
         {"one thread", changed([](o& h) { h.threads = 1; }), true},
         {"the most threads", changed([](o& h) { h.threads = 1024; }), true},
@@ -52,33 +52,33 @@ TEST_CASE("options that are out of range, or would block the caller, are refused
         {"absurd memory", changed([](o& h) { h.memory_limit = ~std::uint64_t(0); }), true},
         {"delay", changed([](o& h) { h.faults.delay = 1s; }), true},
         {"negative delay", changed([](o& h) { h.faults.delay = -1ns; }), false},
-        {"poison in turn", changed([](o& h) {
+        {"poison inline", changed([](o& h) {
              h.mode = inline_;
              h.faults.poison_at = 3;
          }),
          true},
-        {"delay in turn", changed([](o& h) {
+        {"delay inline", changed([](o& h) {
              h.mode = inline_;
              h.faults.delay = 1ns;
          }),
          false},
-        {"hang in turn", changed([](o& h) {
+        {"hang inline", changed([](o& h) {
              h.mode = inline_;
              h.faults.hang_at = 1;
          }),
          false},
         {"injector", changed([](o& h) { h.injector = injector(1s, 5); }), true},
-        {"harmless injector in turn", changed([](o& h) {
+        {"harmless injector inline", changed([](o& h) {
              h.mode = inline_;
              h.injector = injector(0s, 0);
          }),
          true},
-        {"injector that delays in turn", changed([](o& h) {
+        {"injector that delays inline", changed([](o& h) {
              h.mode = inline_;
              h.injector = injector(1ns, 0);
          }),
          false},
-        {"injector that hangs in turn", changed([](o& h) {
+        {"injector that hangs inline", changed([](o& h) {
              h.mode = inline_;
              h.injector = injector(0s, 1);
          }),

@@ -1,4 +1,4 @@
-#include "cuda/driver/error.hpp"
+#include "cuda/jit/nvrtc_error.hpp"
 #include "nvrtc.hpp"
 
 #include <cstring>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <vector>
 
 namespace {
 
@@ -34,11 +35,11 @@ void throws(const jit::launch_shape&)
 template <class Op>
 error_code run(const Op& op, std::initializer_list<void*> memory)
 {
-    bound_op bound{.info = &info_of<Op>(), .op = &op};
-    std::copy(memory.begin(), memory.end(), bound.operands.begin());
-    const auto kernel = host::op_table::instance().find(bound.info->id);
-    REQUIRE(bool(kernel));
-    kernel(bound);
+    std::vector<void*> addresses(memory);
+    bound_op bound{.info = &info_of<Op>(), .op = &op, .operands = addresses.data()};
+    const auto* code = host::all_ops().find(bound.info->id);
+    REQUIRE(code);
+    code->run(bound);
     return bound.status;
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("the host reports an occupancy of one thread per block")
     const auto op = jit::occupancy(k);
     jit::occupancy_info reply;
     bound_op bound{.info = &info_of<jit::occupancy_op>(), .op = &op, .reply = &reply};
-    host::op_table::instance().find(bound.info->id)(bound);
+    host::all_ops().find(bound.info->id)->run(bound);
     CHECK_FALSE(bound.status);
     CHECK(reply.block_size == 1);
     CHECK(reply.min_grid_size >= 1);

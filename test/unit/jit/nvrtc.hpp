@@ -9,7 +9,7 @@ namespace test {
 /// This machine's NVRTC. Without one, prints a message and returns null.
 inline const coaccel::cuda::nvrtc_api* nvrtc()
 {
-    const auto loaded = coaccel::cuda::load_nvrtc();
+    const auto loaded = coaccel::cuda::nvrtc_api::load();
     if (loaded)
         return loaded.value();
     MESSAGE("skipped: " << loaded.error().message());

@@ -266,18 +266,18 @@ TEST_CASE("reductions in flight together each reply with their own result")
         std::vector<std::uint64_t> places(count);
         std::size_t ended = 0;
         for (std::size_t i = 0; i < count; ++i) {
-            f.dev.async_exec(blas::asum<double>{.x = x, .n = i + 1}, [&, i](error_code ec, double sum) {
+            f.gpu.async_exec(blas::asum<double>{.x = x, .n = i + 1}, [&, i](error_code ec, double sum) {
                 CHECK_FALSE(ec);
                 sums[i] = sum;
                 ++ended;
             });
-            f.dev.async_exec(blas::iamax<double>{.x = x.subspan(0, i + 1), .n = i + 1, .incx = i % 2 ? 1 : -1},
+            f.gpu.async_exec(blas::iamax<double>{.x = x.subspan(0, i + 1), .n = i + 1, .incx = i % 2 ? 1 : -1},
                              [&, i](error_code ec, std::uint64_t at) {
                                  CHECK_FALSE(ec);
                                  places[i] = at;
                                  ++ended;
                              });
-            f.dev.async_exec(blas::dot<double>{.x = x.subspan(i, 1), .y = x.subspan(0, 1), .n = 1},
+            f.gpu.async_exec(blas::dot<double>{.x = x.subspan(i, 1), .y = x.subspan(0, 1), .n = 1},
                              [&, i](error_code ec, double product) {
                                  CHECK_FALSE(ec);
                                  products[i] = product;
@@ -393,6 +393,33 @@ TEST_CASE("vectors of different buffers never touch")
     }
     CHECK(vectors_touch(x, 1, x, 1, 8));
     CHECK_FALSE(vectors_touch(x, 1, x, 1, 0));
+}
+
+TEST_CASE("a reply can be stored in device memory")
+{
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        const auto x = f.upload<float>({1, -2, 3, -4});
+        const auto y = f.upload<float>({2, 2, 2, 2});
+        const auto all = f.upload(std::vector<float>(4, -1.0f));
+        for (int i = 0; i < 2; ++i) {
+            REQUIRE(f.exec(store_reply(blas::dot<float>{.x = x, .y = y, .n = 4}, all.subspan(0, 1))));
+            REQUIRE(f.exec(store_reply(blas::asum<float>{.x = x, .n = 4}, all.subspan(1, 1))));
+            REQUIRE(f.exec(store_reply(blas::nrm2<float>{.x = y, .n = 4}, all.subspan(2, 1))));
+            const auto replies = f.download(all);
+            CHECK(replies[0] == -4);
+            CHECK(replies[1] == 10);
+            CHECK(replies[2] == doctest::Approx(4));
+            CHECK(replies[3] == -1);
+        }
+        // Used by a later op, without a round trip through the host.
+        REQUIRE(f.exec(store_reply(blas::asum<float>{.x = x, .n = 4}, all.subspan(3, 1))));
+        REQUIRE(f.exec(blas::axpy<float>{.x = all.subspan(3, 1), .y = y.subspan(0, 1), .n = 1}));
+        CHECK(f.download(y)[0] == 12);
+        CHECK(f.error_of(store_reply(blas::asum<float>{.x = x, .n = 4}, all)) == errc::length_mismatch);
+        CHECK(f.error_of(store_reply(blas::asum<float>{.x = x, .n = 9}, all.subspan(0, 1))) == errc::out_of_bounds);
+        CHECK(f.error_of(store_reply(blas::asum<float>{.x = x, .n = 4}, x.subspan(1, 1))) == errc::overlap);
+    }
 }
 
 TEST_SUITE_END();

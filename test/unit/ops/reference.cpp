@@ -46,7 +46,7 @@ std::string short_name(const op_info& info)
 
 std::string text_of(const op_field& f)
 {
-    const char* mode = f.mode == access::read ? "in<T>" : f.mode == access::write ? "out<T>" : "inout<T>";
+    const char* mode = f.mode == access::read ? "in<" : f.mode == access::write ? "out<" : "inout<";
     return "| `" + std::string(f.name) + "` | `" + (f.what == op_field::kind::operand ? mode : "");
 }
 
@@ -60,9 +60,9 @@ TEST_CASE("the reference has a table for every host op and a row for every field
     const std::set<std::string> internal{"memory.write", "memory.read", "memory.download"};
     const auto page = read_page();
     std::set<std::string> seen;
-    host::op_table::instance().for_each([&](const op_info& info) {
+    host::all_ops().for_each([&](const op_info& info) {
         const auto op = short_name(info);
-        if (internal.contains(op))
+        if (internal.contains(op) || info.name.ends_with(" stored"))
             return;
         CAPTURE(info.name);
         REQUIRE_MESSAGE(page.contains(op), "run docs/check_operations --write");
@@ -72,8 +72,6 @@ TEST_CASE("the reference has a table for every host op and a row for every field
         for (std::size_t i = 0; i < rows.size(); ++i)
             CHECK_MESSAGE(rows[i].starts_with(text_of(info.fields[i])), rows[i]);
     });
-    // The backend runs this op itself; it has no fields and is not in the table.
-    seen.insert("memory.trim");
     for (const auto& entry : page)
         CHECK_MESSAGE(seen.contains(entry.first), entry.first);
     CHECK(page.size() == seen.size());

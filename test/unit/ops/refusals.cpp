@@ -15,6 +15,18 @@ namespace {
 using namespace coaccel;
 using test::device_fixture;
 
+/// Not known to any backend.
+template <element T>
+struct foreign {
+    using value_type = T;
+
+    inout<T> x;
+
+    error_code check() const noexcept { return {}; }
+
+    COACCEL_OP(user, foreign, void, x)
+};
+
 template <class Body>
 void on_each_device(Body body)
 {
@@ -92,15 +104,15 @@ TEST_CASE("the message for a field out of range names the field and its value")
               "blas.gemm: k is 0");
         check(f.error_of(memory::copy<float>{.src = x, .dst = y}), errc::length_mismatch,
               "memory.copy: dst has 10 elements, src 12");
-        check(test::co_run(f.io, allocate(f.dev, 0)), errc::invalid_argument, "memory.allocate: count is 0");
-        check(test::co_run(f.io, upload_nothing(f.dev)), errc::invalid_argument,
+        check(test::co_run(f.io, allocate(f.gpu, 0)), errc::invalid_argument, "memory.allocate: count is 0");
+        check(test::co_run(f.io, upload_nothing(f.gpu)), errc::invalid_argument,
               "memory.write: the host range has 0 elements");
         std::vector<float> host(11);
-        check(test::co_run(f.io, read(f.dev, x.ref(), std::span(host))), errc::length_mismatch,
+        check(test::co_run(f.io, read(f.gpu, x.ref(), std::span(host))), errc::length_mismatch,
               "memory.read: the host range has 11 elements, src 12");
-        check(test::co_run(f.io, write(f.dev, y.ref(), std::span<const float>(host))), errc::length_mismatch,
+        check(test::co_run(f.io, write(f.gpu, y.ref(), std::span<const float>(host))), errc::length_mismatch,
               "memory.write: the host range has 11 elements, dst 10");
-        check(test::co_run(f.io, download(f.dev, ref<float>())), errc::invalid_argument,
+        check(test::co_run(f.io, download(f.gpu, ref<float>())), errc::invalid_argument,
               "memory.download: src has 0 elements");
     });
 }
@@ -134,11 +146,11 @@ TEST_CASE("the message for an unusable operand names the operand and the reason"
                   std::string("memory.copy: dst") + r.message);
             check(f.error_of(blas::dot<float>{.x = y, .y = bad, .n = 5}), r.code,
                   std::string("blas.dot: y") + r.message);
-            check(test::co_run(f.io, read(f.dev, bad, std::span(host))), r.code,
+            check(test::co_run(f.io, read(f.gpu, bad, std::span(host))), r.code,
                   std::string("memory.read: src") + r.message);
-            check(test::co_run(f.io, write(f.dev, bad, std::span<const float>(host))), r.code,
+            check(test::co_run(f.io, write(f.gpu, bad, std::span<const float>(host))), r.code,
                   std::string("memory.write: dst") + r.message);
-            check(test::co_run(f.io, download(f.dev, bad)), r.code, std::string("memory.download: src") + r.message);
+            check(test::co_run(f.io, download(f.gpu, bad)), r.code, std::string("memory.download: src") + r.message);
         }
         CHECK_FALSE(f.error_of(memory::copy<float>{.src = x, .dst = y}));
     });
@@ -152,13 +164,13 @@ TEST_CASE("the message for a released buffer or one of another type names the op
         const auto as_double = ref<double>::from_raw(x.ref().raw());
         check(f.error_of(memory::fill<double>{.dst = as_double}), errc::wrong_dtype,
               "memory.fill: dst takes f64, its buffer holds f32");
-        check(test::co_run(f.io, download(f.dev, as_double)), errc::wrong_dtype,
+        check(test::co_run(f.io, download(f.gpu, as_double)), errc::wrong_dtype,
               "memory.download: src takes f64, its buffer holds f32");
         const auto dangling = x.ref();
         x.reset();
         check(f.error_of(memory::copy<float>{.src = dangling, .dst = y}), errc::released_ref,
               "memory.copy: the buffer of src has been released");
-        check(test::co_run(f.io, download(f.dev, dangling)), errc::released_ref,
+        check(test::co_run(f.io, download(f.gpu, dangling)), errc::released_ref,
               "memory.download: the buffer of src has been released");
     });
 }
@@ -181,16 +193,30 @@ TEST_CASE("in a seq the message names the op that was refused")
         const auto x = f.upload(std::vector<float>(12));
         const auto y = f.upload(std::vector<float>(10));
         const memory::fill<float> fill{.dst = x, .value = 1.0f};
-        check(test::co_run(f.io, run_seq(f.dev, seq(fill, fill, memory::copy<float>{.src = x, .dst = y}))),
+        check(test::co_run(f.io, run_seq(f.gpu, seq(fill, fill, memory::copy<float>{.src = x, .dst = y}))),
               errc::length_mismatch, "memory.copy, third of seq: dst has 10 elements, src 12");
         check(test::co_run(
-                  f.io, run_seq(f.dev, seq(memory::copy<float>{.src = x.subspan(0, 4), .dst = x.subspan(0, 4)}, fill))),
+                  f.io, run_seq(f.gpu, seq(memory::copy<float>{.src = x.subspan(0, 4), .dst = x.subspan(0, 4)}, fill))),
               errc::overlap, "memory.copy, first of seq: src and dst overlap");
         const memory::fill<float> lost{.dst = changed(x.ref(), [](any_ref& r) { r.generation = 9; })};
-        check(test::co_run(f.io, run_seq(f.dev, seq(fill, lost))), errc::stale_ref,
+        check(test::co_run(f.io, run_seq(f.gpu, seq(fill, lost))), errc::stale_ref,
               "memory.fill, second of seq: dst is of generation 9, the device is at generation 1");
-        check(test::co_run(f.io, run_seq(f.dev, seq(fill, fill, fill, fill, fill, fill, fill, fill, fill, fill, lost))),
+        check(test::co_run(f.io, run_seq(f.gpu, seq(fill, fill, fill, fill, fill, fill, fill, fill, fill, fill, lost))),
               errc::stale_ref, "memory.fill, op 11 of seq: dst is of generation 9, the device is at generation 1");
+    });
+}
+
+TEST_CASE("the message for an op that the backend does not implement names the op, its element type and the backend")
+{
+    on_each_device([](device_fixture& f) {
+        const auto x = f.upload(std::vector<float>(4));
+        const auto stats = test::await(f.io, f.gpu.async_stats());
+        REQUIRE(stats);
+        const std::string why = ": the " + stats.value().backend + " backend does not implement it";
+        check(f.error_of(foreign<float>{x}), errc::unsupported_op, "user.foreign<f32>" + why);
+        const memory::fill<float> fill{.dst = x, .value = 1.0f};
+        check(test::co_run(f.io, run_seq(f.gpu, seq(fill, foreign<float>{x}))), errc::unsupported_op,
+              "user.foreign<f32>, second of seq" + why);
     });
 }
 

@@ -101,9 +101,9 @@ TEST_CASE("other ops are not recognized as transfers")
     CHECK_FALSE(view_transfer(bind(trim)));
     const blas::gemm<float> gemm{};
     CHECK_FALSE(view_transfer(bind(gemm)));
-    // The same id in another library is another op.
+    // The role counts, not the id.
     auto other = info_of<detail::write_op<float>>();
-    other.lib = library::user;
+    other.role = op_role::compute;
     const detail::write_op<float> write{};
     CHECK_FALSE(view_transfer({.info = &other, .op = &write, .reply = nullptr}));
 }

@@ -1,4 +1,4 @@
-#include "cuda/driver/vendor_errors.hpp"
+#include "cuda/loader/vendor_category.hpp"
 #include "worker/protocol/codec.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ TEST_SUITE_BEGIN("codec");
 
 TEST_CASE("an error of a vendor's library keeps its category")
 {
-    for (const char* name : {"coaccel.cuda", "coaccel.cublas", "coaccel.nvrtc"}) {
+    for (const char* name : {"coaccel.cuda", "coaccel.cublas", "coaccel.nvrtc", "coaccel.curand"}) {
         CAPTURE(name);
         const auto* category = cuda::find_category(name);
         REQUIRE(category);

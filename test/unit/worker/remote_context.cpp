@@ -30,6 +30,15 @@ exec<jit::launch_op<>> launch(const jit::kernel& k)
     return exec<jit::launch_op<>>(jit::launch(k, {}), exec_options{});
 }
 
+bytes unsupported(std::uint64_t id, std::uint32_t position)
+{
+    encoder out;
+    out.put(message_type::unsupported);
+    out.put(id);
+    out.put(position);
+    return {out.record().begin(), out.record().end()};
+}
+
 void on_the_cpu(const jit::launch_shape&) {}
 
 /// Counts the kernels that the worker receives and is told to forget until the next submission, which is answered.
@@ -86,6 +95,18 @@ TEST_CASE("a failed op completes with the worker's error")
     f.answer(f.next().id, make_error_with_message(errc::out_of_bounds, "beyond"));
     CHECK(f.driver.outcome(r) == errc::out_of_bounds);
     CHECK(f.driver.outcome(r).message() == "beyond");
+    CHECK(f.driver.context->accepting());
+}
+
+TEST_CASE("an op that the worker's backend does not implement is named")
+{
+    fixture f({.backend = "host"});
+    auto r = fill(f.floats(3, 10));
+    f.driver.submit(r);
+    f.world.worker.say(unsupported(f.next().id, 0));
+    f.turn();
+    CHECK(f.driver.outcome(r) == errc::unsupported_op);
+    CHECK(f.driver.outcome(r).message() == "memory.fill<f32>: the host backend does not implement it");
     CHECK(f.driver.context->accepting());
 }
 
@@ -313,6 +334,16 @@ TEST_CASE("an unexpected or malformed reply is a corrupted worker")
                 [](std::uint64_t, const bytes& g) {
                     auto r = g;
                     r[0] = std::byte(message_type::ready);
+                    return r;
+                }},
+          wrong{"an unsupported op that the request does not have",
+                [](std::uint64_t id, const bytes&) { return unsupported(id, 1); }},
+          wrong{"an unsupported op of another request",
+                [](std::uint64_t id, const bytes&) { return unsupported(id + 1, 0); }},
+          wrong{"an unsupported op without its position",
+                [](std::uint64_t id, const bytes&) {
+                    auto r = unsupported(id, 0);
+                    r.pop_back();
                     return r;
                 }},
           wrong{"no verb", [](std::uint64_t, const bytes&) { return bytes(1); }},

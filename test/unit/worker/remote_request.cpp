@@ -204,6 +204,9 @@ TEST_CASE("unknown ops are unsupported, and ops with a wrong size or reply size 
     auto op = plain(fill);
     op.id ^= 1;
     CHECK(f.load({op}) == errc::unsupported_op);
+    CHECK(f.request.unsupported() == 0);
+    CHECK(f.load({test::allocation(8), op}) == errc::unsupported_op);
+    CHECK(f.request.unsupported() == 1);
     op = plain(fill);
     op.data = op.data.first(op.data.size() - 1);
     CHECK(f.load({op}) == errc::worker_corrupted);

@@ -190,6 +190,7 @@ public:
             message_type what{};
             error_code ec;
             std::uint64_t id = 0;
+            std::uint32_t position = 0;
             std::string text;
             hardware_info hardware;
             REQUIRE(in.get(what, message_type::ready, message_type::lost));
@@ -197,6 +198,7 @@ public:
             case message_type::ready: REQUIRE((in.get_text(text) && get_hardware(in, hardware) && in.at_end())); break;
             case message_type::lost: REQUIRE((in.get_error(ec) && in.at_end() && ec)); break;
             case message_type::ended: REQUIRE((in.get(id) && in.get_error(ec))); break;
+            case message_type::unsupported: REQUIRE((in.get(id) && in.get(position) && in.at_end())); break;
             default: REQUIRE(false);
             }
             ++n;

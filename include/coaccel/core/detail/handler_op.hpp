@@ -82,13 +82,20 @@ public:
         return std::exchange(guard.memory, nullptr);
     }
 
-    /// Installs `canceller` before any other thread can see the operation, so that nothing races with the slot.
+    /// Installs `canceller` before any other thread can see the operation, so that nothing races with the slot. If
+    /// there is no memory for it, this throws std::bad_alloc, and the operation is destroyed.
     template <class Canceller>
     void on_cancel(Canceller canceller)
     {
         auto slot = asio::get_associated_cancellation_slot(handler_);
-        if (slot.is_connected())
+        if (!slot.is_connected())
+            return;
+        try {
             slot.template emplace<Canceller>(std::move(canceller));
+        } catch (...) {
+            this->destroy();
+            throw;
+        }
     }
 
     void post() override

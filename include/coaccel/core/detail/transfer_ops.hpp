@@ -2,8 +2,8 @@
 #define COACCEL_CORE_DETAIL_TRANSFER_OPS_HPP
 
 #include <coaccel/core/backend.hpp>
+#include <coaccel/core/detail/shape.hpp>
 #include <coaccel/core/op.hpp>
-#include <coaccel/ops/shape.hpp>
 
 #include <cstddef>
 
@@ -21,6 +21,7 @@ struct allocate_op {
     using reply = allocation;
     static constexpr std::string_view name = "memory.allocate";
     static constexpr library lib = library::memory;
+    static constexpr op_role role = op_role::allocate;
 
     std::uint64_t count = 0;
     dtype type = dtype::u8;
@@ -59,11 +60,14 @@ struct write_op {
     using reply = void;
     static constexpr std::string_view name = "memory.write";
     static constexpr library lib = library::memory;
+    static constexpr op_role role = op_role::write;
     static constexpr bool uses_callers_memory = true;
 
     out<T> dst{};
     const T* src = nullptr;
     std::uint64_t count = 0;
+
+    std::uint64_t host_bytes() const noexcept { return count * sizeof(T); }
 
     error_code check() const noexcept { return check_span(name, "dst", dst.size(), count); }
 
@@ -76,11 +80,14 @@ struct read_op {
     using reply = void;
     static constexpr std::string_view name = "memory.read";
     static constexpr library lib = library::memory;
+    static constexpr op_role role = op_role::read;
     static constexpr bool uses_callers_memory = true;
 
     in<T> src{};
     T* dst = nullptr;
     std::uint64_t count = 0;
+
+    std::uint64_t host_bytes() const noexcept { return count * sizeof(T); }
 
     error_code check() const noexcept { return check_span(name, "src", src.size(), count); }
 
@@ -101,6 +108,7 @@ struct collect_op {
     using reply = void;
     static constexpr std::string_view name = "memory.download";
     static constexpr library lib = library::memory;
+    static constexpr op_role role = op_role::download;
 
     in<T> src{};
     collector sink;
@@ -110,11 +118,17 @@ struct collect_op {
     BOOST_DESCRIBE_CLASS(collect_op, (), (src, sink), (), ())
 };
 
+/// The ops that copy between the host and a buffer, for one element type.
+template <element T>
+using transfers_of = type_list<write_op<T>, read_op<T>, collect_op<T>>;
+
 /// The caller's function, called with the native stream and the memory of its operands. The operands differ from call
 /// to call, so the device makes the description; the data of every such op begins with this struct.
 struct user_op {
     void* object = nullptr;
     void (*call)(void* object, const bound_op& op, native_stream stream) noexcept = nullptr;
+
+    std::uint64_t work() const noexcept { return reinterpret_cast<std::uintptr_t>(call); }
 };
 
 inline constexpr std::uint64_t user_op_id = hash("user.submit");

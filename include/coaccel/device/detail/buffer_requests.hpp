@@ -49,7 +49,7 @@ public:
     {
         options = how;
         bound_[0] = {.info = &info_of<allocate_op>(), .op = &allocate_, .reply = &lease_.made};
-        bound_[1] = {.info = &info_of<Fill>(), .op = &fill_};
+        bound_[1] = {.info = &info_of<Fill>(), .op = &fill_, .operands = &address_};
         ops = std::span(bound_).first(steps);
     }
 
@@ -68,6 +68,7 @@ private:
     pending_allocation lease_;
     allocate_op allocate_;
     Fill fill_;
+    void* address_ = nullptr;
     std::array<bound_op, 2> bound_;
 };
 
@@ -139,7 +140,7 @@ public:
     {
         options = how;
         bytes = source.size_bytes();
-        bound_ = {.info = &info_of<collect_op<T>>(), .op = &collect_};
+        bound_ = {.info = &info_of<collect_op<T>>(), .op = &collect_, .operands = &address_};
         ops = {&bound_, 1};
     }
 
@@ -178,6 +179,7 @@ private:
     }
 
     collect_op<T> collect_;
+    void* address_ = nullptr;
     bound_op bound_;
     std::vector<T> data_;
     bool exhausted_ = false;

@@ -63,13 +63,15 @@ struct initiate_request {
                 handler_op<reply_op<typename request_type::arguments>, std::decay_t<Handler>, executor_type>;
             std::unique_ptr<request_type, destroyer> r(request_type::create(core, static_cast<Args&&>(args)...));
             auto* answer = op_type::create(static_cast<Handler&&>(handler), get_executor());
+            allow_cancellation(*r, *answer, cancellable);
             r->attach(*answer);
-            start(*r.release(), *answer, cancellable);
+            submit(core, *r.release());
         } else {
             using op_type = handler_op<Request, std::decay_t<Handler>, executor_type>;
             auto* r =
                 op_type::create(static_cast<Handler&&>(handler), get_executor(), core, static_cast<Args&&>(args)...);
-            start(*r, *r, cancellable);
+            allow_cancellation(*r, *r, cancellable);
+            submit(core, *r);
         }
     }
 
@@ -79,13 +81,12 @@ private:
     };
 
     template <class Op>
-    void start(request& r, Op& with_handler, bool cancellable) const
+    void allow_cancellation(request& r, Op& with_handler, bool cancellable) const
     {
-        if (cancellable) {
-            r.cancel_id = next_cancel_id();
-            with_handler.on_cancel(device_canceller{core, r.cancel_id});
-        }
-        submit(core, r);
+        if (!cancellable)
+            return;
+        r.cancel_id = next_cancel_id();
+        with_handler.on_cancel(device_canceller{core, r.cancel_id});
     }
 };
 

@@ -1,7 +1,9 @@
 #ifndef COACCEL_DEVICE_DETAIL_EXEC_REQUESTS_HPP
 #define COACCEL_DEVICE_DETAIL_EXEC_REQUESTS_HPP
 
+#include <coaccel/core/detail/field_names.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/core/op_list.hpp>
 #include <coaccel/device/detail/device_access.hpp>
 #include <coaccel/device/seq.hpp>
 
@@ -12,24 +14,18 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace coaccel::detail {
 
 template <class Op>
 std::uint64_t host_bytes(const Op& op) noexcept
 {
-    if constexpr (requires {
-                      op.count;
-                      typename Op::value_type;
-                  })
-        return op.count * sizeof(typename Op::value_type);
+    if constexpr (requires { op.host_bytes(); })
+        return op.host_bytes();
     else
         return 0;
 }
-
-/// Whether the device accesses no memory of the caller once the op has been copied.
-template <class Op>
-inline constexpr bool stands_alone = !requires { requires Op::uses_callers_memory; };
 
 template <class T>
 struct reply_cell {
@@ -66,7 +62,7 @@ public:
     {
         options = how;
         bytes = host_bytes(o);
-        bound_ = {.info = &info_of<Op>(), .op = &op_, .reply = reply_.address()};
+        bound_ = {.info = &info_of<Op>(), .op = &op_, .reply = reply_.address(), .operands = addresses_.data()};
         ops = {&bound_, 1};
     }
 
@@ -84,6 +80,7 @@ protected:
 private:
     Op op_;
     [[no_unique_address]] kept<Op> kept_;
+    std::array<void*, count_operands<Op>()> addresses_;
     bound_op bound_;
     reply_cell<typename Op::reply> reply_;
 };
@@ -119,7 +116,11 @@ private:
     template <std::size_t... I>
     void bind(std::index_sequence<I...>)
     {
-        ((bound_[I] = {.info = &info_of<Ops>(), .op = &std::get<I>(ops_), .reply = std::get<I>(replies_).address()}),
+        void** addresses = addresses_.data();
+        ((bound_[I] = {.info = &info_of<Ops>(),
+                       .op = &std::get<I>(ops_),
+                       .reply = std::get<I>(replies_).address(),
+                       .operands = std::exchange(addresses, addresses + count_operands<Ops>())}),
          ...);
         bytes = (host_bytes(std::get<I>(ops_)) + ...);
     }
@@ -142,12 +143,33 @@ private:
     std::tuple<Ops...> ops_;
     [[no_unique_address]] std::tuple<kept<Ops>...> kept_;
     std::tuple<reply_cell<typename Ops::reply>...> replies_;
+    std::array<void*, (count_operands<Ops>() + ...)> addresses_;
     std::array<bound_op, sizeof...(Ops)> bound_;
 };
 
-/// The names of async_submit's operands in messages.
-inline constexpr std::array<std::string_view, max_operands> operand_names{
-    "operand 1", "operand 2", "operand 3", "operand 4", "operand 5", "operand 6", "operand 7", "operand 8"};
+/// Ops that were chosen at run time.
+class list_request : public request {
+public:
+    static constexpr bool detachable = true;
+
+    list_request(const core_ptr&, op_list list, const exec_options& how) : list_(std::move(op_list_access::ops(list)))
+    {
+        options = how;
+        bound_.reserve(list_.size());
+        for (listed_op& o : list_)
+            bound_.push_back(o.record.bind(*o.info));
+        ops = bound_;
+    }
+
+    auto take() { return std::tuple(ec, ec ? op_replies() : op_list_access::replies(std::move(list_))); }
+
+protected:
+    ~list_request() = default;
+
+private:
+    std::vector<listed_op> list_;
+    std::vector<bound_op> bound_;
+};
 
 /// The caller's function as an op.
 template <class Function, class... Operands>
@@ -159,7 +181,7 @@ public:
     {
         options = how;
         std::apply([this](const auto&... o) { data_.refs = {o.raw...}; }, operands);
-        bound_ = {.info = &description(), .op = &data_};
+        bound_ = {.info = &description(), .op = &data_, .operands = addresses_.data()};
         ops = {&bound_, 1};
     }
 
@@ -183,9 +205,10 @@ private:
             made.size = sizeof(data);
             made.lib = library::user;
             made.check = [](const void*) { return error_code{}; };
+            made.work = [](const void* op) noexcept { return static_cast<const data*>(op)->head.work(); };
             std::size_t i = 0;
             ((made.operands.push_back(
-                  {operand_names[i], static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i),
+                  {operand_name(i), static_cast<std::uint16_t>(offsetof(data, refs) + sizeof(any_ref) * i),
                    sizeof(any_ref), op_field::kind::operand, Operands::mode, dtype_v<typename Operands::value_type>}),
               ++i),
              ...);
@@ -216,6 +239,7 @@ private:
 
     Function function_;
     data data_;
+    std::array<void*, sizeof...(Operands)> addresses_;
     bound_op bound_;
     error_code thrown_;
 };

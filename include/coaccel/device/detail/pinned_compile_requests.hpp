@@ -1,10 +1,10 @@
 #ifndef COACCEL_DEVICE_DETAIL_PINNED_COMPILE_REQUESTS_HPP
 #define COACCEL_DEVICE_DETAIL_PINNED_COMPILE_REQUESTS_HPP
 
+#include <coaccel/core/detail/shape.hpp>
 #include <coaccel/core/pinned_buffer.hpp>
 #include <coaccel/device/detail/device_access.hpp>
 #include <coaccel/ops/jit.hpp>
-#include <coaccel/ops/shape.hpp>
 
 #include <memory>
 #include <string>

@@ -18,7 +18,6 @@ template <class Function, class Token, class... Operands>
 auto start_submit(const core_ptr& core, const exec_options& how, std::tuple<Operands...> operands, Function&& function,
                   Token&& token)
 {
-    static_assert(sizeof...(Operands) <= max_operands, "too many operands");
     using request_type = submit_request<std::decay_t<Function>, Operands...>;
     return asio::async_initiate<Token, void(error_code)>(initiate_request<request_type>{core}, token,
                                                          static_cast<Function&&>(function), operands, how);

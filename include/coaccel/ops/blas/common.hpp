@@ -1,8 +1,8 @@
 #ifndef COACCEL_OPS_BLAS_COMMON_HPP
 #define COACCEL_OPS_BLAS_COMMON_HPP
 
+#include <coaccel/core/detail/shape.hpp>
 #include <coaccel/core/op.hpp>
-#include <coaccel/ops/shape.hpp>
 
 #include <type_traits>
 

@@ -1,6 +1,7 @@
 #ifndef COACCEL_OPS_BLAS_LEVEL1_HPP
 #define COACCEL_OPS_BLAS_LEVEL1_HPP
 
+#include <coaccel/core/stored_reply.hpp>
 #include <coaccel/ops/blas/common.hpp>
 
 // Vectors have n elements at distance inc. A negative increment traverses the vector from its end, as in BLAS. Two
@@ -55,9 +56,6 @@ inline error_code check_apart(std::string_view op, std::uint64_t n, const any_re
 template <real T>
 struct axpy {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.axpy";
-    static constexpr library lib = library::blas;
     static constexpr bool may_overlap = true;
 
     in<T> x;               ///< The vector to add.
@@ -69,16 +67,13 @@ struct axpy {
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
-    BOOST_DESCRIBE_CLASS(axpy, (), (x, y, n, alpha, incx, incy), (), ())
+    COACCEL_PURE_OP(blas, axpy, void, x, y, n, alpha, incx, incy)
 };
 
 /// x = alpha * x
 template <real T>
 struct scal {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.scal";
-    static constexpr library lib = library::blas;
 
     inout<T> x;            ///< The vector to scale.
     std::uint64_t n = 0;   ///< The number of elements.
@@ -87,16 +82,13 @@ struct scal {
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
-    BOOST_DESCRIBE_CLASS(scal, (), (x, n, alpha, incx), (), ())
+    COACCEL_PURE_OP(blas, scal, void, x, n, alpha, incx)
 };
 
 /// y = x
 template <real T>
 struct copy {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.copy";
-    static constexpr library lib = library::blas;
     static constexpr bool may_overlap = true;
 
     in<T> x;               ///< The vector to copy.
@@ -107,16 +99,13 @@ struct copy {
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
-    BOOST_DESCRIBE_CLASS(copy, (), (x, y, n, incx, incy), (), ())
+    COACCEL_PURE_OP(blas, copy, void, x, y, n, incx, incy)
 };
 
 /// Exchanges x and y.
 template <real T>
 struct swap {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.swap";
-    static constexpr library lib = library::blas;
     static constexpr bool may_overlap = true;
 
     inout<T> x;            ///< One vector.
@@ -127,16 +116,14 @@ struct swap {
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
 
-    BOOST_DESCRIBE_CLASS(swap, (), (x, y, n, incx, incy), (), ())
+    COACCEL_PURE_OP(blas, swap, void, x, y, n, incx, incy)
 };
 
 /// The inner product of x and y.
 template <real T>
 struct dot {
     using value_type = T;
-    using reply = T;
-    static constexpr std::string_view name = "blas.dot";
-    static constexpr library lib = library::blas;
+    static constexpr bool storable_reply = true;
 
     in<T> x;               ///< One vector.
     in<T> y;               ///< The other vector.
@@ -146,7 +133,7 @@ struct dot {
 
     error_code check() const noexcept { return detail::check_x_and_y(name, n, incx, x.size(), incy, y.size()); }
 
-    BOOST_DESCRIBE_CLASS(dot, (), (x, y, n, incx, incy), (), ())
+    COACCEL_PURE_OP(blas, dot, T, x, y, n, incx, incy)
 };
 
 /// The Euclidean norm of x, computed without intermediate overflow or underflow. On a GPU it is zero when every element
@@ -154,9 +141,7 @@ struct dot {
 template <real T>
 struct nrm2 {
     using value_type = T;
-    using reply = T;
-    static constexpr std::string_view name = "blas.nrm2";
-    static constexpr library lib = library::blas;
+    static constexpr bool storable_reply = true;
 
     in<T> x;               ///< The vector.
     std::uint64_t n = 0;   ///< The number of elements.
@@ -165,18 +150,16 @@ struct nrm2 {
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     /// True also for NaN.
-    bool accepts(reply norm) const noexcept { return !(norm < T(0)); }
+    bool accepts(T norm) const noexcept { return !(norm < T(0)); }
 
-    BOOST_DESCRIBE_CLASS(nrm2, (), (x, n, incx), (), ())
+    COACCEL_PURE_OP(blas, nrm2, T, x, n, incx)
 };
 
 /// The sum of the magnitudes of x.
 template <real T>
 struct asum {
     using value_type = T;
-    using reply = T;
-    static constexpr std::string_view name = "blas.asum";
-    static constexpr library lib = library::blas;
+    static constexpr bool storable_reply = true;
 
     in<T> x;               ///< The vector.
     std::uint64_t n = 0;   ///< The number of elements.
@@ -185,18 +168,15 @@ struct asum {
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     /// True also for NaN.
-    bool accepts(reply sum) const noexcept { return !(sum < T(0)); }
+    bool accepts(T sum) const noexcept { return !(sum < T(0)); }
 
-    BOOST_DESCRIBE_CLASS(asum, (), (x, n, incx), (), ())
+    COACCEL_PURE_OP(blas, asum, T, x, n, incx)
 };
 
 /// The zero-based index of the first element of largest magnitude.
 template <real T>
 struct iamax {
     using value_type = T;
-    using reply = std::uint64_t;
-    static constexpr std::string_view name = "blas.iamax";
-    static constexpr library lib = library::blas;
 
     in<T> x;               ///< The vector.
     std::uint64_t n = 0;   ///< The number of elements.
@@ -204,10 +184,14 @@ struct iamax {
 
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
-    bool accepts(reply index) const noexcept { return index < n; }
+    bool accepts(std::uint64_t index) const noexcept { return index < n; }
 
-    BOOST_DESCRIBE_CLASS(iamax, (), (x, n, incx), (), ())
+    COACCEL_PURE_OP(blas, iamax, std::uint64_t, x, n, incx)
 };
+
+/// The ops of this header for one element type.
+template <real T>
+using level1_for = type_list<axpy<T>, scal<T>, copy<T>, swap<T>, dot<T>, nrm2<T>, asum<T>, iamax<T>>;
 
 } // namespace coaccel::blas
 

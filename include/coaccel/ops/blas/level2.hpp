@@ -52,9 +52,6 @@ inline error_code check_sides(std::string_view op, std::uint64_t m, std::uint64_
 template <real T>
 struct gemv {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.gemv";
-    static constexpr library lib = library::blas;
 
     in<T> a;                         ///< The matrix.
     in<T> x;                         ///< The vector to multiply: n elements, or m when A is transposed.
@@ -84,16 +81,13 @@ struct gemv {
         return detail::check_vector(name, detail::y_names, y_size(), incy, y.size());
     }
 
-    BOOST_DESCRIBE_CLASS(gemv, (), (a, x, y, m, n, alpha, beta, trans, lda, incx, incy), (), ())
+    COACCEL_PURE_OP(blas, gemv, void, a, x, y, m, n, alpha, beta, trans, lda, incx, incy)
 };
 
 /// A = alpha * x * y^T + A, with A an m by n matrix.
 template <real T>
 struct ger {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.ger";
-    static constexpr library lib = library::blas;
 
     in<T> x;               ///< m elements.
     in<T> y;               ///< n elements.
@@ -116,8 +110,12 @@ struct ger {
         return detail::check_vector(name, detail::y_names, n, incy, y.size());
     }
 
-    BOOST_DESCRIBE_CLASS(ger, (), (x, y, a, m, n, alpha, lda, incx, incy), (), ())
+    COACCEL_PURE_OP(blas, ger, void, x, y, a, m, n, alpha, lda, incx, incy)
 };
+
+/// The ops of this header for one element type.
+template <real T>
+using level2_for = type_list<gemv<T>, ger<T>>;
 
 } // namespace coaccel::blas
 

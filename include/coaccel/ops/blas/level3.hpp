@@ -49,9 +49,6 @@ inline error_code check_batch(std::string_view op, std::string_view field, coacc
 template <gemm_element T>
 struct gemm {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.gemm";
-    static constexpr library lib = library::blas;
 
     in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
     in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
@@ -87,7 +84,7 @@ struct gemm {
         return detail::check_matrix(name, detail::c_names, m, n, ldc, c.size());
     }
 
-    BOOST_DESCRIBE_CLASS(gemm, (), (a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math), (), ())
+    COACCEL_PURE_OP(blas, gemm, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
 
 /// `batch` products like gemm; matrix i of each operand starts i * stride elements after the first one.
@@ -96,9 +93,6 @@ struct gemm {
 template <gemm_element T>
 struct gemm_strided_batched {
     using value_type = T;
-    using reply = void;
-    static constexpr std::string_view name = "blas.gemm_strided_batched";
-    static constexpr library lib = library::blas;
 
     in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
     in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
@@ -154,11 +148,13 @@ struct gemm_strided_batched {
         return detail::check_batch(name, "c", c_one, stride_c, batch, c.size());
     }
 
-    BOOST_DESCRIBE_CLASS(gemm_strided_batched, (),
-                         (a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha, beta, trans_a, trans_b, lda,
-                          ldb, ldc, math),
-                         (), ())
+    COACCEL_PURE_OP(blas, gemm_strided_batched, void, a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha,
+                    beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
+
+/// The ops of this header for one element type.
+template <gemm_element T>
+using level3_for = type_list<gemm<T>, gemm_strided_batched<T>>;
 
 } // namespace coaccel::blas
 

@@ -22,7 +22,8 @@ enum class disk_caching : std::uint8_t { on, off };
 
 /// The kernel to compile and the compiler options. Each setter returns the object, so that calls can be chained.
 ///
-/// Exceptions: copying and the setters that take strings throw std::bad_alloc when there is no memory.
+/// Exceptions: copying and the setters that take strings throw std::bad_alloc when there is no memory. A setter then
+/// changes nothing; copy assignment may have copied some of the options. Other functions do not throw.
 class COACCEL_DECL compile_options {
 public:
     /// 1 GiB.

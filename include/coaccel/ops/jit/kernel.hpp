@@ -14,7 +14,7 @@ struct image;
 
 /// A compiled kernel: a shared handle, cheap to copy.
 ///
-/// Exceptions: parameters() throws std::bad_alloc when there is no memory.
+/// Exceptions: parameters() throws std::bad_alloc when there is no memory. Other functions do not throw.
 /// Lifetimes: an op that launches the kernel contains only its id. The op keeps the code alive once it is given to a
 /// device; until then a copy of the kernel must exist.
 /// Thread safety: each thread may use its own copy.

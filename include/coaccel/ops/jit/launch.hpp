@@ -1,7 +1,7 @@
 #ifndef COACCEL_OPS_JIT_LAUNCH_HPP
 #define COACCEL_OPS_JIT_LAUNCH_HPP
 
-#include <coaccel/core/detail/packed_op.hpp>
+#include <coaccel/ops/detail/packed_op.hpp>
 #include <coaccel/ops/jit/kernel.hpp>
 
 #include <cstdint>
@@ -25,6 +25,12 @@ struct launch_head {
 
     /// The first argument.
     const launch_argument* arguments() const noexcept { return reinterpret_cast<const launch_argument*>(this + 1); }
+
+    /// Differs between kernels and between numbers of blocks.
+    std::uint64_t work() const noexcept
+    {
+        return (kernel * 0x100000001b3ull) ^ (std::uint64_t(shape.grid.x) * shape.grid.y * shape.grid.z);
+    }
 };
 
 static_assert(sizeof(launch_head) % alignof(launch_argument) == 0);
@@ -39,6 +45,8 @@ COACCEL_DECL error_code check_launch(const launch_head& head);
 COACCEL_DECL launch_head make_head(const kernel& k, const launch_shape& shape, std::size_t count) noexcept;
 
 /// Runs a kernel over a grid; made by `launch`.
+///
+/// Exceptions: check() throws those of check_launch. Making and copying an op does not throw.
 template <argument... Args>
 class launch_op : public detail::packed_op<launch_head, Args...> {
     using base = detail::packed_op<launch_head, Args...>;
@@ -61,6 +69,7 @@ public:
     static void describe(op_info& info)
     {
         info.id = launch_op_id;
+        info.work = [](const void* op) noexcept { return static_cast<const launch_head*>(op)->work(); };
         base::describe(info);
     }
 };

@@ -26,6 +26,7 @@ struct occupancy_op {
     std::uint32_t shared_bytes = 0; ///< Dynamic shared memory per block, in bytes.
 
     /// Errors: errc::invalid_argument for a kernel handle that is empty or whose kernel no longer exists.
+    /// Exceptions: none.
     COACCEL_DECL error_code check() const;
     /// The image, which must live until the op ends.
     std::shared_ptr<const void> keep() const noexcept { return keep_image(kernel); }

@@ -30,7 +30,7 @@ struct launch_shape {
 };
 
 /// The maximum number of arguments of a launch.
-inline constexpr std::size_t max_arguments = 16;
+inline constexpr std::size_t max_arguments = 64;
 /// The maximum size in bytes of an argument that is not a buffer.
 inline constexpr std::size_t max_argument_bytes = 64;
 

@@ -1,6 +1,7 @@
-#ifndef COACCEL_CORE_DETAIL_PACKED_OP_HPP
-#define COACCEL_CORE_DETAIL_PACKED_OP_HPP
+#ifndef COACCEL_OPS_DETAIL_PACKED_OP_HPP
+#define COACCEL_OPS_DETAIL_PACKED_OP_HPP
 
+#include <coaccel/core/detail/field_names.hpp>
 #include <coaccel/core/op.hpp>
 #include <coaccel/ops/jit/types.hpp>
 
@@ -8,28 +9,21 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <string_view>
 #include <type_traits>
 
 namespace coaccel::detail {
-
-/// The names of arguments in messages, for ops whose arguments have no names.
-inline constexpr std::array<std::string_view, jit::max_arguments> argument_names{
-    "argument 1",  "argument 2",  "argument 3",  "argument 4",  "argument 5",  "argument 6",
-    "argument 7",  "argument 8",  "argument 9",  "argument 10", "argument 11", "argument 12",
-    "argument 13", "argument 14", "argument 15", "argument 16"};
 
 /// An op whose arguments the caller chooses. It consists of a head, the offset and type of each argument, and the
 /// arguments. A backend runs it without knowing their C++ types.
 template <class Head, jit::argument... Args>
 class packed_op {
     static constexpr std::size_t count = sizeof...(Args);
-    static constexpr std::size_t operand_count = (std::size_t(is_operand<Args>) + ... + 0);
     static_assert(count <= jit::max_arguments, "too many arguments");
-    static_assert(operand_count <= max_operands, "too many operands");
     static_assert(sizeof(Head) % alignof(jit::launch_argument) == 0, "the arguments follow the head at once");
 
 public:
+    static constexpr std::size_t operand_count = (std::size_t(is_operand<Args>) + ... + 0);
+
     packed_op() noexcept = default;
 
     packed_op(const Head& head, const Args&... args) noexcept : head_(head), arguments_(describe_arguments())
@@ -45,7 +39,7 @@ public:
         const auto arguments = describe_arguments();
         for (std::size_t i = 0; i < count; ++i) {
             const jit::launch_argument& a = arguments[i];
-            op_field field{argument_names[i], a.offset, sizes[i], op_field::kind::value};
+            op_field field{argument_name(i), a.offset, sizes[i], op_field::kind::value};
             if (a.operand != jit::launch_argument::no_operand) {
                 field.what = op_field::kind::operand;
                 field.mode = modes[i];

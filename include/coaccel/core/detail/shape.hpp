@@ -1,5 +1,5 @@
-#ifndef COACCEL_OPS_SHAPE_HPP
-#define COACCEL_OPS_SHAPE_HPP
+#ifndef COACCEL_CORE_DETAIL_SHAPE_HPP
+#define COACCEL_CORE_DETAIL_SHAPE_HPP
 
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/error.hpp>

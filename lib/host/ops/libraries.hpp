@@ -1,0 +1,24 @@
+#ifndef COACCEL_HOST_OPS_LIBRARIES_HPP
+#define COACCEL_HOST_OPS_LIBRARIES_HPP
+
+#include "host/op_table.hpp"
+
+// The sources of ops in this folder: each defines a function that adds its ops to the table.
+#define COACCEL_HOST_LIBRARIES(X)                                                                                      \
+    X(memory)                                                                                                          \
+    X(blas_level1)                                                                                                     \
+    X(blas_level2)                                                                                                     \
+    X(blas_level3)                                                                                                     \
+    X(jit)                                                                                                             \
+    X(rand)                                                                                                            \
+    X(user)
+
+namespace coaccel::host {
+
+#define COACCEL_DECLARE(name) void add_##name(op_table& table);
+COACCEL_HOST_LIBRARIES(COACCEL_DECLARE)
+#undef COACCEL_DECLARE
+
+} // namespace coaccel::host
+
+#endif
