@@ -19,9 +19,9 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::device_fixture;
 using test::isolated_fixture;
 using test::isolated_options;
-using test::device_fixture;
 using test::numbers;
 
 std::set<std::string> messages_of_page()
