@@ -109,7 +109,7 @@ public:
     bool can_poison() const noexcept override { return false; }
     void poison() override {}
 
-    void hold(coaccel::native_stream stream, test::lane_gate gate) override
+    void hold(coaccel::native_stream stream, test::gate gate) override
     {
         unsigned* const word = gatekeeper_.hold(static_cast<CUstream>(stream.handle));
         REQUIRE(word);

@@ -41,7 +41,6 @@ using test::exec;
 using test::for_each_context;
 using test::hold;
 using test::hold_lane;
-using test::lane_gate;
 using test::manual;
 
 TEST_SUITE_BEGIN("engine");
@@ -162,7 +161,7 @@ TEST_CASE("a short op ends while a long one runs on another lane")
             context_driver d(w);
             const auto x = d.floats(4);
             const auto y = d.floats(4);
-            lane_gate gate;
+            test::gate gate;
             hold<inout<float>> longer(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
             longer.options.lane = 0;
             exec_options other;
@@ -221,8 +220,8 @@ TEST_CASE("memory goes back after the last op that uses it")
             context_driver d(w);
             const auto x = d.floats(1024);
             const auto y = d.floats(1024);
-            lane_gate first;
-            lane_gate second;
+            test::gate first;
+            test::gate second;
             hold<in<float>> a(hold_lane{&w, first}, std::tuple(in<float>(x)));
             hold<in<float>> b(hold_lane{&w, second}, std::tuple(in<float>(x)));
             a.options.lane = 0;
@@ -259,8 +258,8 @@ TEST_CASE("an allocation waits for memory that was released and is still in use,
                     return;
                 context_driver d(w);
                 const auto x = d.floats(1024);
-                lane_gate first;
-                lane_gate second;
+                test::gate first;
+                test::gate second;
                 hold<in<float>> a(hold_lane{&w, first}, std::tuple(in<float>(x)));
                 hold<in<float>> b(hold_lane{&w, second}, std::tuple(in<float>(x)));
                 a.options.lane = 0;
@@ -305,7 +304,7 @@ TEST_CASE("an allocation larger than all memory is refused at once, and others d
                 return;
             context_driver d(w);
             const auto x = d.floats(256);
-            lane_gate gate;
+            test::gate gate;
             hold<in<float>> held(hold_lane{&w, gate}, std::tuple(in<float>(x)));
             d.submit(held);
             gate.wait_for(1);
@@ -333,7 +332,7 @@ TEST_CASE("an allocation whose caller has given up does not keep others waiting"
                 return;
             context_driver d(w);
             const auto x = d.floats(1024);
-            lane_gate gate;
+            test::gate gate;
             hold<in<float>> a(hold_lane{&w, gate}, std::tuple(in<float>(x)));
             hold<in<float>> b(hold_lane{&w, gate}, std::tuple(in<float>(x)));
             a.options.lane = 0;
@@ -424,7 +423,7 @@ TEST_CASE("a context with ops in flight hands them over when it is dropped")
         [](context_world& w) {
             context_driver d(w);
             const auto x = d.floats(4);
-            lane_gate gate;
+            test::gate gate;
             hold<inout<float>> first(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
             exec<memory::fill<float>> second(memory::fill<float>{x, 1.0f}, exec_options{});
             d.submit(first);

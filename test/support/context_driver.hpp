@@ -2,6 +2,7 @@
 #define COACCEL_TEST_SUPPORT_CONTEXT_DRIVER_HPP
 
 #include "context/context.hpp"
+#include "support/gate.hpp"
 
 #include <coaccel/device/detail/buffer_requests.hpp>
 #include <coaccel/device/detail/exec_requests.hpp>
@@ -23,54 +24,6 @@
 // A context driven by the test, without a device or an executor.
 namespace test {
 
-/// Blocks a lane for as long as the test wants. Copies share the same gate.
-class lane_gate {
-public:
-    void open()
-    {
-        const std::scoped_lock lock(state_->mutex);
-        state_->open = true;
-        state_->changed.notify_all();
-    }
-
-    /// Waits until n lanes have reached the gate.
-    void wait_for(int n)
-    {
-        std::unique_lock lock(state_->mutex);
-        state_->changed.wait(lock, [&] { return state_->arrived >= n; });
-    }
-
-    void arrive()
-    {
-        const std::scoped_lock lock(state_->mutex);
-        ++state_->arrived;
-        state_->changed.notify_all();
-    }
-
-    bool is_open() const
-    {
-        const std::scoped_lock lock(state_->mutex);
-        return state_->open;
-    }
-
-    void pass()
-    {
-        arrive();
-        std::unique_lock lock(state_->mutex);
-        state_->changed.wait(lock, [this] { return state_->open; });
-    }
-
-private:
-    struct state {
-        std::mutex mutex;
-        std::condition_variable changed;
-        int arrived = 0;
-        bool open = false;
-    };
-
-    std::shared_ptr<state> state_ = std::make_shared<state>();
-};
-
 /// The environment of a test case, created anew for each.
 class context_world {
 public:
@@ -83,7 +36,7 @@ public:
     virtual bool can_poison() const noexcept { return true; }
 
     /// Called by an in-flight op: blocks its lane until the gate is open.
-    virtual void hold(coaccel::native_stream, lane_gate gate) { gate.pass(); }
+    virtual void hold(coaccel::native_stream, test::gate gate) { gate.pass(); }
 
     /// Limits the memory of contexts created later. False: a limit is not supported.
     virtual bool limit_memory(std::uint64_t) { return false; }
@@ -144,7 +97,7 @@ using exec = manual<coaccel::detail::exec_request<Op>>;
 
 struct hold_lane {
     context_world* world;
-    lane_gate gate;
+    test::gate gate;
 
     template <class... Spans>
     void operator()(coaccel::native_stream s, Spans...) const

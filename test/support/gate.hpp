@@ -9,7 +9,8 @@
 
 namespace test {
 
-/// Blocks an op for as long as the test wants: pass `&gate` to async_submit through gate_op.
+/// Blocks an op, or a lane, for as long as the test wants. To block an op, pass `&gate` to async_submit through
+/// gate_op.
 ///
 /// Copies share one state, because a thread that has been let through may look at it once more after the test case has
 /// ended: a device that is dropped does not wait for its ops.
@@ -22,23 +23,35 @@ public:
         state_->changed.notify_all();
     }
 
+    bool is_open() const
+    {
+        const std::scoped_lock lock(state_->mutex);
+        return state_->open;
+    }
+
+    void arrive()
+    {
+        const std::scoped_lock lock(state_->mutex);
+        ++state_->arrived;
+        state_->changed.notify_all();
+    }
+
     void pass()
     {
         const auto kept = state_;
+        arrive();
         std::unique_lock lock(kept->mutex);
-        ++kept->arrived;
-        kept->changed.notify_all();
         kept->changed.wait(lock, [&] { return kept->open; });
     }
 
-    bool reached(int n)
+    bool reached(int n) const
     {
         const std::scoped_lock lock(state_->mutex);
         return state_->arrived >= n;
     }
 
-    /// Waits until n ops have reached the gate.
-    void wait_for(int n)
+    /// Waits until n ops or lanes have reached the gate.
+    void wait_for(int n) const
     {
         std::unique_lock lock(state_->mutex);
         state_->changed.wait(lock, [&] { return state_->arrived >= n; });

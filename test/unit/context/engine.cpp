@@ -31,7 +31,7 @@ public:
 struct gated {
     gated(context_world& w, ref<float> x) : op(hold_lane{&w, gate}, std::tuple(inout<float>(x))) {}
 
-    lane_gate gate;
+    test::gate gate;
     hold<inout<float>> op;
 };
 
@@ -69,7 +69,7 @@ TEST_CASE("a fault waits for ops that still use the caller's memory")
             context_driver d(w);
             const auto x = d.floats(4);
             const auto y = d.floats(4);
-            lane_gate gate;
+            test::gate gate;
             hold<inout<float>> inside(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
             inside.options.lane = 0;
             d.submit(inside);
@@ -115,7 +115,7 @@ TEST_CASE("a hung op is detected even if a later op on its lane depends on it th
             const auto x = d.floats(4);
             const auto y = d.floats(4);
             const auto z = d.floats(4);
-            lane_gate gate;
+            test::gate gate;
             hold<inout<float>> hung(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
             exec<memory::copy<float>> elsewhere(memory::copy<float>{x, y}, exec_options{});
             exec<memory::copy<float>> behind(memory::copy<float>{y, z}, exec_options{});
@@ -141,7 +141,7 @@ TEST_CASE("waiting behind another op does not count as a hang")
             context_driver d(w);
             const auto x = d.floats(4);
             const auto y = d.floats(4);
-            lane_gate first, second;
+            test::gate first, second;
             hold<inout<float>> a(hold_lane{&w, first}, std::tuple(inout<float>(x)));
             hold<inout<float>> b(hold_lane{&w, second}, std::tuple(inout<float>(x)));
             exec<memory::copy<float>> elsewhere(memory::copy<float>{x, y}, exec_options{});
@@ -182,7 +182,7 @@ TEST_CASE("a turn with a time budget polls until an op has ended, and requests n
                 return;
             context_driver d(w);
             const auto x = d.floats(1024);
-            lane_gate first, second;
+            test::gate first, second;
             hold<in<float>> a(hold_lane{&w, first}, std::tuple(in<float>(x)));
             hold<in<float>> b(hold_lane{&w, second}, std::tuple(in<float>(x)));
             a.options.lane = 0;
@@ -300,7 +300,7 @@ TEST_CASE("ops on the two halves of a buffer run at the same time, and ops on on
         [](context_world& w) {
             context_driver d(w);
             const auto x = d.floats(8);
-            lane_gate gate;
+            test::gate gate;
             hold<inout<float>> lower(hold_lane{&w, gate}, std::tuple(inout<float>(x.subspan(0, 4))));
             hold<inout<float>> upper(hold_lane{&w, gate}, std::tuple(inout<float>(x.subspan(4, 4))));
             lower.options.lane = 0;
@@ -309,7 +309,7 @@ TEST_CASE("ops on the two halves of a buffer run at the same time, and ops on on
             d.submit(upper);
             // Both ops are running; neither has completed.
             gate.wait_for(2);
-            lane_gate third;
+            test::gate third;
             hold<inout<float>> across(hold_lane{&w, third}, std::tuple(inout<float>(x.subspan(3, 2))));
             exec<memory::fill<float>> again(memory::fill<float>{x.subspan(4, 4), 1.0f}, exec_options{.lane = 3});
             across.options.lane = 2;

@@ -66,7 +66,7 @@ TEST_CASE("an op that never ends condemns its context when hang_timeout is set")
     for_each_context([](context_world& w) {
         w.context.hang_timeout = 20ms;
         auto& driver = as_cuda(w).driver;
-        lane_gate never;
+        test::gate never;
         {
             context_driver d(w);
             const auto x = d.floats(4);
@@ -93,7 +93,7 @@ TEST_CASE("a dropped context does not wait for an op that never ends when hang_t
 {
     for_each_context([](context_world& w) {
         w.context.hang_timeout = 20ms;
-        lane_gate never;
+        test::gate never;
         {
             context_driver d(w);
             const auto x = d.floats(4);
@@ -115,7 +115,7 @@ TEST_CASE("an allocation that the driver refuses waits for memory that is freed 
         auto& driver = as_cuda(w).driver;
         context_driver d(w);
         const auto x = d.floats(1024);
-        lane_gate gate;
+        test::gate gate;
         hold<in<float>> held(hold_lane{&w, gate}, std::tuple(in<float>(x)));
         d.submit(held);
         gate.wait_for(1);
@@ -148,7 +148,7 @@ TEST_CASE("no number of ops on a lane fills the driver's launch queue")
         context_driver d(w);
         const auto x = d.floats(4);
         const auto y = d.floats(4);
-        lane_gate gate;
+        test::gate gate;
         hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
         held.options.lane = 0;
         d.submit(held);
@@ -204,7 +204,7 @@ TEST_CASE("buffers that are released behind ops in flight do not fill the launch
         std::vector<ref<float>> buffers;
         for (int i = 0; i < 600; ++i)
             buffers.push_back(d.floats(4));
-        lane_gate gate;
+        test::gate gate;
         hold<inout<float>> held(hold_lane{w.get(), gate}, std::tuple(inout<float>(x)));
         held.options.lane = 0;
         d.submit(held);
@@ -269,7 +269,7 @@ TEST_CASE("a host function that is never called delays an op, but does not lose 
         auto& driver = as_cuda(w).driver;
         driver.swallow_host_functions(true);
         const int called = driver.host_functions_called();
-        lane_gate gate;
+        test::gate gate;
         hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
         d.submit(held);
         gate.wait_for(1);
@@ -314,7 +314,7 @@ TEST_CASE("a context is destroyed cleanly in the middle of a copy of pageable me
         context_driver d(w);
         const auto x = d.floats(1u << 20);
         std::vector<float> data(x.size(), 1.0f);
-        lane_gate gate;
+        test::gate gate;
         hold<inout<float>> held(hold_lane{&w, gate}, std::tuple(inout<float>(x)));
         exec<detail::write_op<float>> write(detail::write_op<float>{x, data.data(), data.size()}, exec_options{});
         d.submit(held);

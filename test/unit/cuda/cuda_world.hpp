@@ -47,7 +47,7 @@ public:
 
     void poison() override { driver.kill_at(CUDA_ERROR_ILLEGAL_ADDRESS, 1); }
 
-    void hold(coaccel::native_stream s, lane_gate gate) override
+    void hold(coaccel::native_stream s, test::gate gate) override
     {
         driver.block(static_cast<CUstream>(s.handle), [gate, arrived = false]() mutable {
             if (!std::exchange(arrived, true))
