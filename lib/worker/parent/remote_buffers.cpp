@@ -4,7 +4,10 @@ namespace coaccel::worker {
 
 bool remote_buffers::add(const any_ref& made)
 {
-    return entries_.emplace(made.slot, entry{made.version, made.type, made.size}).second;
+    if (!entries_.emplace(made.slot, entry{made.version, made.type, made.size}).second)
+        return false;
+    ++live_;
+    return true;
 }
 
 void remote_buffers::remove(const any_ref& buffer) noexcept

@@ -17,6 +17,11 @@ public:
     [[nodiscard]] bool add(const any_ref& made);
     void remove(const any_ref& buffer) noexcept;
 
+    /// The caller has released a buffer. Its release is sent later if copies use the buffer, and then it is removed.
+    void released() noexcept { live_ -= live_ > 0; }
+    /// How many buffers the callers have not released.
+    std::size_t live() const noexcept { return live_; }
+
     /// Checks a ref as the worker would. Errors: errc::invalid_argument, errc::wrong_device, errc::stale_ref,
     /// errc::released_ref, errc::wrong_dtype, errc::out_of_bounds.
     error_code check(const any_ref& ref, dtype type, detail::context_identity identity) const noexcept;
@@ -32,6 +37,7 @@ private:
     };
 
     boost::unordered_flat_map<std::uint32_t, entry> entries_;
+    std::size_t live_ = 0;
 };
 
 } // namespace coaccel::worker

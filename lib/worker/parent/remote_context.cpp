@@ -67,28 +67,23 @@ error_code launch_refusal(const jit::launch_head& head, std::string_view backend
          "CPU into a plug-in and use plugin::call, or use a GPU"});
 }
 
-/// Polling around the expected time of a reply lasts no longer than the worker's options allow.
-detail::wait_policy rule_for(context_options options, const remote_setup& setup) noexcept
-{
-    options.spin_budget = std::min(options.spin_budget, setup.spin);
-    return detail::wait_policy(options);
-}
-
 } // namespace
 
 remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_ptr<doorbell_waiter> watch,
                                detail::context_events& events, const context_options& options, remote_setup setup)
     : link_(std::move(link)), watch_(std::move(watch)), events_(events), setup_(std::move(setup)),
-      rule_(rule_for(options, setup_)),
-      reply_watch_(reply_watch::limit_for(options.hang_timeout, link_->start_timeout())), images_(setup_.images),
-      copy_jobs_(setup_.copy_threads)
+      polling_(options, setup_.spin),
+      reply_watch_(reply_watch::limit_for(options.hang_timeout, link_->start_timeout())),
+      outgoing_(link_->requests(), *this), held_([this](std::uint32_t slot) { return copies_.unsent(slot); }),
+      kernels_(outgoing_, setup_.images), copies_(*setup_.memory, *this, end_, setup_.copy_threads, wake_up())
 {
     link_->listen(wake_up());
     setup_.memory->listen(wake_up());
-    out_.put(message_type::adopt);
-    out_.put(setup_.identity.device);
-    out_.put(setup_.identity.generation);
-    post(out_.record());
+    encoder& out = outgoing_.begin();
+    out.put(message_type::adopt);
+    out.put(setup_.identity.device);
+    out.put(setup_.identity.generation);
+    outgoing_.post();
 }
 
 remote_context::~remote_context()
@@ -96,7 +91,7 @@ remote_context::~remote_context()
     setup_.memory->listen({});
     link_->listen({});
     watch_->stop();
-    copy_jobs_.stop();
+    copies_.stop();
     // The process must have ended before its memory is reused, because it may still write to it. A process that cannot
     // be killed keeps the memory.
     link_->end(errc::worker_exited);
@@ -104,8 +99,7 @@ remote_context::~remote_context()
     link_.reset();
     if (!gone)
         return;
-    for (const piece& p : pieces_)
-        setup_.memory->give_back(p.block);
+    copies_.give_back_memory();
     in_flight_.for_each([this](const in_flight_request& f) {
         if (f.block)
             setup_.memory->give_back(*f.block);
@@ -121,19 +115,21 @@ notification remote_context::wake_up() noexcept
 
 void remote_context::submit(request& r, clock::time_point now)
 {
-    r.launched = last_moved_ = now;
+    r.launched = now;
+    polling_.submitted(now);
     if (detail::forked())
         condemn(errc::context_lost);
-    if (dying_)
+    if (end_.dying())
         return events_.finished(r, errc::context_lost);
     if (auto ec = refusal(r))
         return events_.finished(r, ec);
     // Images are sent immediately even if the request has to wait: nothing has started yet that a failure would have to
     // undo.
-    if (auto ec = send_images(r))
+    if (auto ec = kernels_.send(r))
         return events_.finished(r, ec);
-    if (must_wait(r))
-        held_.push_back({&r, {}});
+    const bool in_order = copies_.empty() && held_.empty();
+    if (!in_order && held_.must_wait(r, setup_.identity.device))
+        held_.add(r);
     else
         start(r);
 }
@@ -193,49 +189,6 @@ error_code remote_context::nonsense(const bound_op& o) const noexcept
     return {};
 }
 
-// A copy is sent to the worker in pieces; a request that uses the same buffer is sent after the last piece.
-bool remote_context::blocked(std::uint32_t slot) const noexcept
-{
-    for (const copy& c : copies_)
-        if (!c.state.all_sent() && !c.allocating && c.what.ref.slot == slot)
-            return true;
-    return std::ranges::any_of(held_,
-                               [&](const held& h) { return h.who ? uses(*h.who, slot) : h.released.slot == slot; });
-}
-
-bool remote_context::must_wait(const request& r) const noexcept
-{
-    if (copies_.empty() && held_.empty())
-        return false;
-    for (const bound_op& o : r.ops) {
-        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
-            const any_ref& ref = detail::operand_of(o, i);
-            if (ref.device == setup_.identity.device && blocked(ref.slot))
-                return true;
-        }
-        if (const auto state = detail::op_states::id_of(o); state != 0 && held_with_state(state))
-            return true;
-    }
-    return false;
-}
-
-bool remote_context::held_with_state(std::uint64_t state) const noexcept
-{
-    const auto has = [state](const bound_op& o) { return detail::op_states::id_of(o) == state; };
-    return std::ranges::any_of(held_, [&](const held& h) { return h.who && std::ranges::any_of(h.who->ops, has); });
-}
-
-bool remote_context::uses(const request& r, std::uint32_t slot) const noexcept
-{
-    for (const bound_op& o : r.ops)
-        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
-            const any_ref& ref = detail::operand_of(o, i);
-            if (ref.device == setup_.identity.device && ref.slot == slot)
-                return true;
-        }
-    return false;
-}
-
 void remote_context::start(request& r)
 {
     if (auto v = view_transfer(r.ops.back()))
@@ -262,8 +215,8 @@ void remote_context::send(request& r, in_flight_request f, const transfer_view* 
     // A record that only allocates the buffer for a copy contains just the first op, the allocation.
     const std::size_t count = f.allocation_of ? 1 : r.ops.size();
     const std::uint64_t id = enlist(f);
-    out_.clear();
-    put_submit_head(out_, id, r.options, next_injected_fault(count), static_cast<std::uint8_t>(count));
+    encoder& out = outgoing_.begin();
+    put_submit_head(out, id, r.options, next_injected_fault(count), static_cast<std::uint8_t>(count));
     for (std::size_t i = 0; i < count; ++i) {
         r.prepare(i);
         bound_op& o = r.ops[i];
@@ -288,7 +241,7 @@ void remote_context::send(request& r, in_flight_request f, const transfer_view* 
             frame.data = {static_cast<const std::byte*>(o.op), o.info->size};
             frame.operands = frame.what == op_kind::launch ? o.info->operands : std::vector<op_field>();
         }
-        put_op(out_, frame);
+        put_op(out, frame);
     }
     // Clear the placeholder refs, so that they are not mistaken for buffers if the request fails.
     for (std::size_t i = 0; i < r.ops.size(); ++i) {
@@ -296,50 +249,44 @@ void remote_context::send(request& r, in_flight_request f, const transfer_view* 
             static_cast<detail::allocation*>(r.ops[i].reply)->ref = {};
         r.prepare(i);
     }
-    if (out_.record().size() <= link_->requests().max_record())
-        return post(out_.record());
+    if (outgoing_.fits())
+        return outgoing_.post();
     (void)in_flight_.take(id);
-    events_.finished(
-        r, make_error_with_message(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) + " ops has " +
-                                                               std::to_string(out_.record().size()) +
-                                                               " bytes; a worker takes at most " +
-                                                               std::to_string(link_->requests().max_record())));
+    events_.finished(r,
+                     make_error_with_message(errc::invalid_argument,
+                                             "a seq of " + std::to_string(r.ops.size()) + " ops has " +
+                                                 std::to_string(outgoing_.size()) + " bytes; a worker takes at most " +
+                                                 std::to_string(outgoing_.max_size())));
+}
+
+/// Like `send`, for a piece of a copy.
+void remote_context::send_piece(const piece_message& m)
+{
+    encoder& out = outgoing_.begin();
+    put_submit_head(out, enlist({.part = &m.what}), m.of.options, next_injected_fault(m.first ? 1 : 0), 1);
+    put_op(out, m.frame);
+    outgoing_.post();
 }
 
 void remote_context::release(const any_ref& buffer) noexcept
 {
-    if (dying_ || detail::forked() || buffer.device != setup_.identity.device ||
+    if (end_.dying() || detail::forked() || buffer.device != setup_.identity.device ||
         buffer.generation != setup_.identity.generation)
         return;
-    live_buffers_ -= live_buffers_ > 0;
-    if (blocked(buffer.slot))
-        held_.push_back({nullptr, buffer});
+    buffers_.released();
+    if (held_.must_wait(buffer, setup_.identity.device))
+        held_.add(buffer);
     else
         send_release(buffer);
 }
 
 void remote_context::send_release(const any_ref& buffer)
 {
-    out_.clear();
+    encoder& out = outgoing_.begin();
     buffers_.remove(buffer);
-    out_.put(message_type::release);
-    out_.put_ref(buffer);
-    post(out_.record());
-}
-
-void remote_context::let_go_of_held()
-{
-    std::deque<held> all;
-    all.swap(held_);
-    // Each entry may have to wait for the entries before it.
-    for (const held& h : all) {
-        if (h.who ? must_wait(*h.who) : blocked(h.released.slot))
-            held_.push_back(h);
-        else if (h.who)
-            start(*h.who);
-        else
-            send_release(h.released);
-    }
+    out.put(message_type::release);
+    out.put_ref(buffer);
+    outgoing_.post();
 }
 
 } // namespace coaccel::worker

@@ -23,114 +23,75 @@ std::uint64_t remote_context::enlist(const in_flight_request& f)
 {
     const std::uint64_t id = in_flight_.add(f);
     if (in_flight_.size() == 1 && f.who)
-        estimator_.sent(id, *f.who);
+        polling_.sent_alone(id, *f.who);
     return id;
-}
-
-void remote_context::post(std::span<const std::byte> record)
-{
-    if (waiting_.empty()) {
-        const written w = link_->requests().write(record);
-        if (w == written::corrupted)
-            condemn(errc::worker_corrupted);
-        if (w == written::yes)
-            link_->wake_worker();
-        if (w != written::full)
-            return;
-    }
-    waiting_.emplace_back(record.begin(), record.end());
-}
-
-/// Returns whether any record that waited for room was written.
-bool remote_context::flush()
-{
-    bool any = false;
-    for (; !waiting_.empty() && !dying_; waiting_.pop_front()) {
-        const written w = link_->requests().write(waiting_.front());
-        if (w == written::full)
-            break;
-        if (w == written::corrupted) {
-            condemn(errc::worker_corrupted);
-            return true;
-        }
-        any = true;
-    }
-    if (any)
-        link_->wake_worker();
-    return any;
 }
 
 next_turn remote_context::turn(clock::time_point now, clock::duration patience)
 {
-    if (dead_)
+    if (end_.dead())
         return {};
     now_ = now;
     if (detail::forked())
         condemn(errc::context_lost);
-    const bool spins = setup_.spin.count() > 0;
-    if (now - std::max(last_look_, last_moved_) >= detail::duration_estimator::attention)
-        looking_ = false;
+    polling_.begin_turn(now);
     // Checked first: replies that the worker wrote before it ended still count.
     const bool over = link_->is_doomed();
-    const bool stays = spins && !over && patience > clock::duration::zero();
+    const bool stays = polling_.spins() && !over && patience > clock::duration::zero();
     const auto until = stays ? clock::now() + patience : now;
     bool moved = false;
     do {
-        moved |= take_copied();
+        moved |= copies_.take_copied();
         moved |= take_replies();
-        moved |= flush();
-    } while (stays && !moved && !dying_ && awaits_replies() && !events_.has_more() && (now_ = clock::now()) < until);
-    last_look_ = now = now_;
-    go_on_with_all();
-    if (over && !dying_)
+        moved |= !end_.dying() && outgoing_.flush();
+    } while (stays && !moved && !end_.dying() && awaits_replies() && !events_.has_more() &&
+             (now_ = clock::now()) < until);
+    now = now_;
+    continue_copies();
+    if (over && !end_.dying())
         condemn({});
-    if (reply_watch_.look(awaits_replies(), moved, now) && !dying_)
+    if (reply_watch_.look(awaits_replies(), moved, now) && !end_.dying())
         condemn(
             errc::worker_hung,
             "no reply for " +
                 std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(reply_watch_.limit()).count()) +
                 " ms while operations are in flight");
-    if (dying_)
+    if (end_.dying())
         return die();
     if (!busy()) {
-        looking_ = true;
+        polling_.idle(now);
         watch_->disarm();
         return {};
     }
-    if (moved)
-        last_moved_ = now;
-    const auto next = rule_.decide(true, moved, now, spins ? estimator_.next() : detail::wait_policy::expected_end());
-    if (keep_looking(now, next))
+    const auto next = polling_.end_turn(moved, now);
+    if (next.awake)
+        link_->replies().awake();
+    if (next.poll) {
+        give_way(next.looked_for);
         return {next_turn::kind::again};
+    }
     link_->reply_bell().clear();
     if (!link_->replies().may_sleep() || link_->is_doomed())
         return {next_turn::kind::again};
     watch_->arm();
     // A worker does not signal that the request ring has room again.
-    const auto room_at = waiting_.empty() ? clock::time_point::max() : now + room_interval;
+    const auto room_at = outgoing_.waiting() ? now + room_interval : clock::time_point::max();
     return {next_turn::kind::sleep, std::min({next.look_at, room_at, reply_watch_.next_look()})};
 }
 
-bool remote_context::keep_looking(clock::time_point now, const detail::wait_policy::decision& next) noexcept
+void remote_context::continue_copies()
 {
-    using action = detail::wait_policy::action;
-    const bool before = std::exchange(looking_, next.what == action::poll || next.what == action::arm_and_poll ||
-                                                    now - last_moved_ < setup_.spin);
-    if (next.due)
-        estimator_.due();
-    if (looking_ && !before) {
-        looking_since_ = now;
-        link_->replies().awake();
-    }
-    if (looking_)
-        give_way(now - std::max(looking_since_, last_moved_));
-    return looking_;
+    copies_.go_on();
+    if (held_.empty() || end_.dying())
+        return;
+    held_.let_go(
+        setup_.identity.device, [this](request& r) { start(r); }, [this](const any_ref& b) { send_release(b); });
 }
 
 bool remote_context::take_replies()
 {
     bool any = false;
-    while (!dying_) {
+    while (!end_.dying()) {
         auto got = link_->replies().read(record_);
         if (!got) {
             condemn(errc::worker_corrupted);
@@ -164,7 +125,7 @@ bool remote_context::on_reply(std::span<const std::byte> record)
     if (is_caller_error(why))
         return false;
     link_->log(log_level::info, "lost its context: " + why.message());
-    why_ = why;
+    end_.explain(why);
     condemn(errc::context_lost);
     return true;
 }
@@ -179,37 +140,19 @@ bool remote_context::on_ended(decoder& in)
     if (!awaited)
         return false;
     const in_flight_request f = *awaited;
-    request* const r = f.who ? f.who : f.allocation_of ? f.allocation_of->who : nullptr;
+    request* const r = f.who ? f.who : f.allocation_of ? &chunked_copies::request_of(*f.allocation_of) : nullptr;
     if (r && !take_results(in, *r, f.allocation_of ? 1 : r->ops.size(), !ec))
         return false;
     if (!in.at_end())
         return false;
     // The reply is valid only from here on.
-    remove(id, f);
+    remove(id);
     if (f.part) {
-        piece& p = *f.part;
-        copy& c = *p.of;
-        if (!ec && c.what.way == transfer_view::direction::to_host) {
-            ++copying_;
-            copy_jobs_.run([to = static_cast<std::byte*>(c.what.host) + p.part.offset,
-                            from = setup_.memory->at(p.block), n = p.part.bytes] { std::memcpy(to, from, n); },
-                           &p.token, wake_up());
-        } else {
-            piece_over(p, ec);
-        }
+        copies_.replied(*f.part, ec);
         return true;
     }
     if (f.allocation_of) {
-        copy& c = *f.allocation_of;
-        c.allocating = false;
-        if (ec) {
-            c.state.fail(ec);
-        } else {
-            c.who->prepare(c.who->ops.size() - 1);
-            c.what.ref = view_transfer(c.who->ops.back())->ref;
-        }
-        go_on(c);
-        finish_if_over(c);
+        copies_.allocated(*f.allocation_of, ec);
         return true;
     }
     if (!ec)
@@ -228,17 +171,15 @@ bool remote_context::on_unsupported(decoder& in)
     if (!awaited || awaited->part || !awaited->who || i >= awaited->who->ops.size())
         return false;
     const in_flight_request f = *awaited;
-    remove(id, f);
+    remove(id);
     finish(f, detail::placed(*f.who, i, detail::not_implemented(*f.who->ops[i].info, backend_name())));
     return true;
 }
 
-void remote_context::remove(std::uint64_t id, const in_flight_request& f)
+void remote_context::remove(std::uint64_t id)
 {
     (void)in_flight_.take(id);
-    if (estimator_.is_about(id))
-        estimator_.ended(now_, looking_);
-    into_pinned_ -= f.into_pinned;
+    polling_.replied(id, now_);
 }
 
 void remote_context::finish(const in_flight_request& f, const error_code& ec)
@@ -269,7 +210,6 @@ bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool
             if (!buffers_.add(made))
                 return false;
             *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
-            ++live_buffers_;
         } else if (succeeded && !view_transfer(o) && !take_reply(in, o)) {
             return false;
         }
@@ -294,42 +234,51 @@ bool remote_context::take_reply(decoder& in, bound_op& o)
 
 // --- the end ------------------------------------------------------------------------------------------------------
 
+namespace {
+
+context_end::process this_process() noexcept
+{
+    return detail::forked() ? context_end::process::forked_child : context_end::process::own;
+}
+
+} // namespace
+
 /// Without an error code: the process has ended by itself, and the link knows the reason.
 void remote_context::condemn(errc why) noexcept
 {
-    if (std::exchange(dying_, true))
+    if (!end_.begin(why, this_process()))
         return;
-    if (detail::forked()) {
-        why_ = errc::context_lost;
-        return;
-    }
-    rogue_ = why == errc::worker_corrupted;
     if (why != errc{})
         link_->end(why);
-    if (!why_)
-        why_ = link_->reason();
+    if (!end_.reason())
+        end_.explain(link_->reason());
 }
 
 void remote_context::condemn(errc why, const std::string& text) noexcept
 {
-    if (!dying_ && !why_ && !detail::forked())
-        why_ = make_error_with_message(why, "worker " + std::to_string(link_->process()) + ": " + text);
+    if (!end_.dying() && !end_.reason() && !detail::forked())
+        end_.explain(make_error_with_message(why, "worker " + std::to_string(link_->process()) + ": " + text));
     condemn(why);
 }
 
 next_turn remote_context::die()
 {
-    // The dying process may still write to pinned buffers, and our copy threads to other memory of the callers. A
-    // worker that sent invalid data may write anywhere in the memory that its successor will use.
-    const bool writing = (into_pinned_ > 0 || rogue_) && !link_->has_ended();
-    // A forked child has no copy threads, and all its memory except the pinned memory is private.
-    if ((copying_ > 0 || writing) && !detail::forked())
+    const context_end::writers writers{
+        .copying = copies_.copying(), .into_pinned = writes_to_pinned(), .worker = !link_->has_ended()};
+    if (end_.must_wait(writers, this_process()))
         return {next_turn::kind::sleep};
-    dead_ = true;
+    end_.finish();
     watch_->disarm();
     take_all([this](request& r) { events_.finished(r, errc::context_lost); });
-    events_.lost(why_);
+    events_.lost(end_.reason());
     return {};
+}
+
+bool remote_context::writes_to_pinned()
+{
+    bool any = false;
+    in_flight_.for_each([&any](const in_flight_request& f) { any |= f.into_pinned; });
+    return any;
 }
 
 void remote_context::take_all(const std::function<void(request&)>& function)
@@ -339,21 +288,16 @@ void remote_context::take_all(const std::function<void(request&)>& function)
         if (f.who)
             function(*std::exchange(f.who, nullptr));
     });
-    for (copy& c : copies_)
-        function(*c.who);
-    copies_.clear();
-    for (const held& h : held_)
-        if (h.who)
-            function(*h.who);
-    held_.clear();
+    copies_.take_all(function);
+    held_.take_all(function);
 }
 
 void remote_context::drop(detail::async_op_list& out) noexcept
 {
-    dying_ = dead_ = true;
+    end_.finish();
     watch_->stop();
     if (!detail::forked()) {
-        copy_jobs_.stop();
+        copies_.stop();
         link_->end(errc::worker_exited);
         link_->wait_for_end();
     }

@@ -26,6 +26,10 @@ public:
     /// Whether the kernel fits in addition to the present ones.
     bool has_room_for(const jit::image& i) const noexcept;
 
+    /// Whether to look for destroyed kernels before this one is added. There is no notification when a kernel is
+    /// destroyed, so all are looked up if there is no room or if they have more than doubled since the last time.
+    bool should_scan_for(const jit::image& i) const noexcept { return size() > 2 * kept_ + 64 || !has_room_for(i); }
+
     /// Returns errc::invalid_argument, as `check` does, for a kernel for which no room can be made.
     error_code full(const jit::image& i) const;
 
@@ -41,12 +45,15 @@ public:
             bytes_ -= entry.second;
             return true;
         });
+        kept_ = size();
     }
 
 private:
     const image_limits limits_;
     boost::unordered_flat_map<std::uint64_t, std::uint64_t> bytes_by_id_;
     std::uint64_t bytes_ = 0;
+    /// How many were left by the last `remove_if`.
+    std::size_t kept_ = 0;
 };
 
 } // namespace coaccel::worker

@@ -83,6 +83,28 @@ TEST_CASE("a kernel that is added twice counts once")
     CHECK_FALSE(l.has_room_for(some_image(2, 11)));
 }
 
+TEST_CASE("destroyed kernels are looked for without room, or when the kernels have more than doubled")
+{
+    sent_kernels l({.bytes = 10'000});
+    CHECK_FALSE(l.should_scan_for(some_image(1, 10)));
+    CHECK(l.should_scan_for(some_image(1, 10'001)));
+    std::uint64_t id = 0;
+    const auto add_until = [&](std::size_t size) {
+        while (l.size() < size)
+            l.add(some_image(++id, 1));
+    };
+    add_until(64);
+    CHECK_FALSE(l.should_scan_for(some_image(1000, 1)));
+    add_until(65);
+    CHECK(l.should_scan_for(some_image(1000, 1)));
+    l.remove_if([](std::uint64_t old) { return old % 2 == 0; });
+    REQUIRE(l.size() == 33);
+    add_until(2 * 33 + 64);
+    CHECK_FALSE(l.should_scan_for(some_image(1000, 1)));
+    add_until(2 * 33 + 65);
+    CHECK(l.should_scan_for(some_image(1000, 1)));
+}
+
 TEST_CASE("the worker accepts exactly the kernels for which there is room")
 {
     const image_limits limits{.images = 5, .bytes_each = 40, .bytes = 100};

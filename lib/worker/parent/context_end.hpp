@@ -1,0 +1,75 @@
+#ifndef COACCEL_WORKER_PARENT_CONTEXT_END_HPP
+#define COACCEL_WORKER_PARENT_CONTEXT_END_HPP
+
+#include <coaccel/core/error.hpp>
+
+#include <cstdint>
+
+namespace coaccel::worker {
+
+/// How the context of a worker ends: why, and when its requests may fail. The first reason counts. It knows no process;
+/// the context passes what it observes.
+class context_end {
+public:
+    bool dying() const noexcept { return stage_ != stage::alive; }
+    /// The requests have failed, or were handed over.
+    bool dead() const noexcept { return stage_ == stage::dead; }
+    const error_code& reason() const noexcept { return why_; }
+
+    /// The reason of an end that is about to begin, or of one that began without a reason. Ignored if there is one.
+    void explain(const error_code& why) noexcept
+    {
+        if (!why_)
+            why_ = why;
+    }
+
+    /// The process in which the context ends. A forked child must not touch the worker, which belongs to its parent.
+    enum class process : std::uint8_t { own, forked_child };
+
+    /// The context accepts nothing more. Returns whether the worker must be ended too: not in a forked child, and not
+    /// if the end has begun before.
+    [[nodiscard]] bool begin(errc why, process where) noexcept
+    {
+        if (dying())
+            return false;
+        stage_ = stage::dying;
+        if (where == process::forked_child) {
+            why_ = errc::context_lost;
+            return false;
+        }
+        rogue_ = why == errc::worker_corrupted;
+        return true;
+    }
+
+    /// What may still write to the callers' memory.
+    struct writers {
+        /// Copy threads that have not ended.
+        bool copying = false;
+        /// Requests with which the worker writes to pinned buffers.
+        bool into_pinned = false;
+        /// The worker's process has not ended.
+        bool worker = false;
+    };
+
+    /// Whether the requests must not fail yet, because their memory may still be written. A worker that sent invalid
+    /// data may write anywhere in the memory that its successor will use. In a forked child there are no copy threads,
+    /// and all memory except the pinned memory is private.
+    bool must_wait(const writers& w, process where) const noexcept
+    {
+        return where == process::own && (w.copying || (w.worker && (w.into_pinned || rogue_)));
+    }
+
+    void finish() noexcept { stage_ = stage::dead; }
+
+private:
+    enum class stage : std::uint8_t { alive, dying, dead };
+
+    stage stage_ = stage::alive;
+    /// The worker sent invalid data.
+    bool rogue_ = false;
+    error_code why_;
+};
+
+} // namespace coaccel::worker
+
+#endif
