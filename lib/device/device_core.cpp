@@ -1,11 +1,9 @@
 #include "device/device_core.hpp"
 
 #include "device/device_core_nodes.hpp"
-#include "posix/fork_detector.hpp"
-
-#include <coaccel/core/detail/post_with.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace coaccel::detail {
@@ -17,10 +15,11 @@ std::uint32_t next_device_id() noexcept
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-std::uint32_t forks_until_now() noexcept
+result<context_source> find_usable_source(const device_options& options, const asio::any_io_executor& ex)
 {
-    watch_forks();
-    return fork_count();
+    if (auto ec = options.check())
+        return ec;
+    return find_source(options, ex);
 }
 
 } // namespace
@@ -36,18 +35,11 @@ core_ptr device_core::make(asio::any_io_executor ex, const device_options& optio
 }
 
 device_core::device_core(asio::any_io_executor ex, const device_options& options)
-    : executor_(std::move(ex)), context_of_executor_(context_of(executor_.get())), options_(options),
-      device_id_(next_device_id()), forks_(forks_until_now()), unusable_(options.check()),
-      life_(unusable_ ? restart_policy{} : options.restart), admission_(options.queue), timer_(executor()),
-      random_(device_id_), published_(executor())
-{
-    if (unusable_)
-        return;
-    if (auto found = find_source(options, executor()))
-        source_ = std::move(found).value();
-    else
-        unusable_ = found.error();
-}
+    : executor_(std::move(ex)), options_(options), identity_{next_device_id(), 0},
+      supply_(executor_, find_usable_source(options, executor())),
+      life_(supply_.unusable() ? restart_policy{} : options.restart), admission_(options.queue),
+      completions_(context_of(executor())), random_(identity_.device), published_(executor())
+{}
 
 device_core::~device_core()
 {
@@ -60,20 +52,20 @@ device_core::~device_core()
 
 void device_core::push(inbox_node& node)
 {
-    if (inbox_.push(node) && !gone_.load(std::memory_order_acquire))
+    if (inbox_.push(node))
         schedule();
 }
 
 void device_core::submit(request& r)
 {
-    if (gone_.load(std::memory_order_acquire))
+    if (inbox_.closed())
         return r.destroy();
     // An idle device needs no posted turn: on its own executor, the turn can run in the caller's thread. Not if the
     // turn would call a user function, because the caller may hold a lock.
     const auto is_users = [](const bound_op& o) { return o.info->lib == library::user; };
-    const bool here = r.call == request_kind::exec && source_.blocks && !busy_.load(std::memory_order_relaxed) &&
+    const bool here = r.call == request_kind::exec && supply_.blocks() && !published_.busy() &&
                       std::ranges::none_of(r.ops, is_users) && runs_here(executor());
-    if (!inbox_.push(r) || gone_.load(std::memory_order_acquire))
+    if (!inbox_.push(r))
         return;
     if (!here)
         return schedule();
@@ -94,7 +86,8 @@ void device_core::cancel_all()
 
 void device_core::handle_dropped() noexcept
 {
-    push(handle_node_);
+    if (inbox_.drop_handle())
+        schedule();
 }
 
 std::shared_ptr<buffer_owner> device_core::make_owner()
@@ -102,28 +95,20 @@ std::shared_ptr<buffer_owner> device_core::make_owner()
     return std::allocate_shared<release_node>(block_allocator<release_node>(), shared_from_this());
 }
 
-device_status device_core::status() const
-{
-    device_status s = published_.status();
-    if (s.state == device_state::ready && busy_.load(std::memory_order_relaxed))
-        s.state = device_state::busy;
-    return s;
-}
-
 void device_core::wake() noexcept
 {
-    if (!wake_queued_.exchange(true, std::memory_order_acq_rel))
-        push(wake_node_);
+    if (inbox_.wake())
+        schedule();
 }
 
 void device_core::schedule()
 {
-    post_with(executor(), turn_room_, turn_function{shared_from_this()});
+    executor_.post_turn(turn_function{shared_from_this()});
 }
 
 void device_core::post_runner()
 {
-    post_with(executor(), runner_room_, runner_function{shared_from_this()});
+    executor_.post_runner(runner_function{shared_from_this()});
 }
 
 /// `patience`: how long to poll for completions that are expected soon. Returns the handlers that the executor's thread
@@ -139,7 +124,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         handle(*node);
         node = next;
     }
-    if (orphaned())
+    if (supply_.orphaned())
         lose_as_orphan();
     if (now_ >= retry_at_) {
         retry_at_ = clock::time_point::max();
@@ -157,7 +142,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         release_due();
         now_ = clock::now();
         // If requests have already completed, such as with an error, do not delay their handlers by polling.
-        next = context_->turn(now_, done_.empty() ? patience : clock::duration::zero());
+        next = context_->turn(now_, completions_.empty() ? patience : clock::duration::zero());
         if (lost_)
             on_lost(*std::exchange(lost_, std::nullopt));
         else if (!context_->accepting())
@@ -168,29 +153,17 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     if (!context_)
         releases_.clear();
     // Last, so that the statistics include everything done earlier in the turn.
-    while (async_op_base* p = asking_.pop_front()) {
-        auto& call = static_cast<stats_call&>(*p);
+    controls_.answer_stats([this](stats_call& call) {
         fill(call.stats);
         complete(call, {});
-    }
+    });
     follow(life_.advance_replace(admission_.in_flight() > 0 || may_start()));
     follow(life_.advance_stop(has_work()));
     publish();
     // An immediate next turn checks all of these times itself.
-    const bool again =
-        next.when == next_turn::kind::again || !set_timer(std::min({next.at, admission_.first_deadline(), retry_at_}));
-    // Before the next turn can begin on another thread, so that handlers are called in the order of completion.
-    async_op_list for_us;
-    async_op_list for_others;
-    while (async_op_base* p = done_.pop_front())
-        (p->resumes_on(context_of_executor_) ? for_us : for_others).push_back(*p);
-    const auto post = [this] { post_runner(); };
-    completion_queue::share mine;
-    if (caller == turn_caller::executor)
-        mine = completions_.add_and_take(for_us, post);
-    else
-        completions_.add(for_us, post);
-    for_others.post_all();
+    const bool again = next.when == next_turn::kind::again ||
+                       !executor_.wait_until(std::min({next.at, admission_.first_deadline(), retry_at_}), now_, *this);
+    const auto mine = completions_.end_turn(caller, [this] { post_runner(); });
     if (again || !inbox_.rest())
         schedule();
     return mine;
@@ -209,7 +182,7 @@ void device_core::handle(inbox_node& node)
             on_cancel(n->id, n->why);
         break;
     }
-    case inbox_node::kind::wake: wake_queued_.store(false, std::memory_order_release); break;
+    case inbox_node::kind::wake: inbox_.woken(); break;
     case inbox_node::kind::created: {
         const std::unique_ptr<created_node> n(static_cast<created_node*>(&node));
         on_created(*n);
@@ -222,7 +195,7 @@ void device_core::handle(inbox_node& node)
     }
     case inbox_node::kind::gone: {
         const std::unique_ptr<gone_node> n(static_cast<gone_node*>(&node));
-        context_work_.reset();
+        executor_.end(device_executor::work::context);
         while (async_op_base* p = n->dropped.pop_front())
             finished(static_cast<request&>(*p), errc::device_stopped);
         follow(life_.gone(has_work()));
@@ -240,27 +213,9 @@ void device_core::keep(release_node& n)
     releases_.push_back(std::move(n.self));
 }
 
-/// False: another turn must follow, which calls it again.
-bool device_core::set_timer(clock::time_point when)
-{
-    switch (timer_rule_.wait_until(when, now_)) {
-    case timer_rule::action::none: return true;
-    case timer_rule::action::look_again: return false;
-    case timer_rule::action::cancel: timer_->cancel(); return true;
-    case timer_rule::action::set: break;
-    }
-    timer_->expires_at(when);
-    timer_->async_wait([weak = weak_from_this()](const error_code& ec) {
-        if (auto self = ec ? nullptr : weak.lock())
-            self->wake();
-    });
-    return true;
-}
-
 void device_core::publish()
 {
-    busy_.store(admission_.in_flight() > 0, std::memory_order_relaxed);
-    published_.set({life_.state(), generation_count_, life_.reason()});
+    published_.set({life_.state(), identity_.generation, life_.reason()}, admission_.in_flight() > 0);
 }
 
 void device_core::empty_inbox(async_op_list& orphans) noexcept
@@ -287,11 +242,9 @@ void device_core::empty_inbox(async_op_list& orphans) noexcept
 
 void device_core::shutdown(async_op_list& out) noexcept
 {
-    gone_.store(true, std::memory_order_release);
-    timer_.reset();
-    stopping_work_.reset();
-    context_work_.reset();
-    if (context_ && orphaned())
+    inbox_.close();
+    executor_.release_work();
+    if (context_ && supply_.orphaned())
         context_.release()->disown(out);
     if (context_)
         context_->drop(out);
@@ -300,8 +253,7 @@ void device_core::shutdown(async_op_list& out) noexcept
     admission_.forget_in_flight();
     while (request* r = admission_.pop())
         out.push_back(*r);
-    for (async_op_list* list : {&starting_, &stopping_, &replacing_, &reviving_, &asking_, &done_})
-        out.append(*list);
+    controls_.take_all(out);
     completions_.take_all(out);
     take_side_calls(out);
     empty_inbox(out);

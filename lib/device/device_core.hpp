@@ -3,32 +3,28 @@
 
 #include "context/context.hpp"
 #include "device/admission.hpp"
-#include "device/backends.hpp"
-#include "device/blocking_pool.hpp"
+#include "device/cancellable_requests.hpp"
 #include "device/compile_calls.hpp"
-#include "device/completion_queue.hpp"
+#include "device/context_supply.hpp"
+#include "device/control_calls.hpp"
+#include "device/device_executor.hpp"
+#include "device/device_inbox.hpp"
 #include "device/ending_rule.hpp"
 #include "device/lifecycle.hpp"
 #include "device/op_statistics.hpp"
 #include "device/pinned_calls.hpp"
 #include "device/published_status.hpp"
-#include "device/timer_rule.hpp"
+#include "device/turn_completions.hpp"
 
 #include <coaccel/actor/watch.hpp>
-#include <coaccel/core/detail/post_with.hpp>
 #include <coaccel/core/detail/shutdown_hook.hpp>
 #include <coaccel/core/log.hpp>
 #include <coaccel/device/detail/control_requests.hpp>
 #include <coaccel/device/detail/device_access.hpp>
 #include <coaccel/device/detail/pinned_compile_requests.hpp>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/circular_buffer.hpp>
-#include <boost/intrusive/set.hpp>
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -60,7 +56,7 @@ public:
     void cancel_all();
     void handle_dropped() noexcept;
     std::shared_ptr<buffer_owner> make_owner();
-    device_status status() const;
+    device_status status() const { return published_.status(); }
     watch<device_status> watch_state() const { return published_.watch_state(); }
     watch<generation> watch_generation() const { return published_.watch_generation(); }
 
@@ -83,9 +79,6 @@ private:
     struct compiled_node;
     struct gone_node;
     struct release_node;
-
-    /// The caller of the turn. Only a turn called by the executor may call handlers.
-    enum class turn_caller : std::uint8_t { executor, initiator };
 
     [[nodiscard]] completion_queue::share turn(turn_caller caller, clock::duration patience);
     void schedule();
@@ -112,16 +105,9 @@ private:
     void close_context();
     void dispose(std::unique_ptr<context> dead);
     void stop(bool abandon);
-    void end_replacements(error_code ec, std::uint64_t up_to);
-    void end_revivals(error_code ec);
     void fail_everything();
     void finish_stop();
-    void drop_source();
     void on_create_failed(error_code why);
-    void end_off_executor(std::function<void()> job);
-    [[nodiscard]] error_code run_off_executor(blocking_pool::kind what, std::function<void()> job,
-                                              std::function<void()> hurry = {});
-    bool orphaned() const noexcept;
     void lose_as_orphan();
     void lose_in_flight();
     double chance();
@@ -148,75 +134,36 @@ private:
     bool has_work() const noexcept { return !admission_.empty() || !compiles_.empty(); }
     void publish();
     void fill(device_stats& s) const;
-    bool set_timer(clock::time_point when);
+    /// For the parts that end requests.
+    auto completer() noexcept
+    {
+        return [this](request& r, const error_code& ec) { complete(r, ec); };
+    }
 
-    struct by_id {
-        using type = std::uint64_t;
-        type operator()(const request& r) const noexcept { return r.cancel_id; }
-    };
-    using id_set =
-        boost::intrusive::set<request, boost::intrusive::member_hook<request, set_hook, &request::by_id>,
-                              boost::intrusive::key_of_value<by_id>, boost::intrusive::constant_time_size<false>>;
-
-    held_executor executor_;
-    /// Used only for comparison.
-    const asio::execution_context* const context_of_executor_;
+    device_executor executor_;
     const device_options options_;
-    const std::uint32_t device_id_;
-    /// The fork count at construction, which identifies the process.
-    const std::uint32_t forks_;
-    error_code unusable_;
-    context_source source_;
-
-    mpsc_inbox inbox_;
-    inbox_node wake_node_{inbox_node::kind::wake};
-    inbox_node handle_node_{inbox_node::kind::handle_dropped};
-    std::atomic<bool> wake_queued_{false};
-    std::atomic<bool> gone_{false};
-    /// Memory for posting a turn; at most one is posted at a time.
-    post_room turn_room_;
+    /// Of the latest context; its generation is zero until there is one.
+    context_identity identity_;
+    context_supply supply_;
+    device_inbox inbox_;
 
     lifecycle life_;
     admission admission_;
-    id_set cancellable_;
-    async_op_list starting_;
-    async_op_list stopping_;
-    async_op_list replacing_;
-    async_op_list reviving_;
-    async_op_list asking_;
+    cancellable_requests cancellable_;
+    control_calls controls_;
     pinned_calls pinned_;
     compile_calls compiles_;
-    /// Requests completed in this turn.
-    async_op_list done_;
-    completion_queue completions_;
-    /// Memory for posting a runner of the completions; at most one is posted at a time.
-    post_room runner_room_;
+    turn_completions completions_;
     std::unique_ptr<context> context_;
     std::optional<error_code> lost_;
     clock::time_point now_{};
     clock::time_point retry_at_ = clock::time_point::max();
-    std::optional<asio::steady_timer> timer_;
-    /// Set while the device stops: the remaining work may have no handler that keeps the executor running.
-    std::optional<asio::executor_work_guard<asio::any_io_executor>> stopping_work_;
-    /// Set while a context is created or closed on another thread. Not owned by that thread, because it does not exist
-    /// in a forked child.
-    std::optional<asio::executor_work_guard<asio::any_io_executor>> context_work_;
-    /// The device has detected that it runs in a forked child.
-    bool orphan_ = false;
-    timer_rule timer_rule_;
     std::uint64_t arrivals_ = 0;
-    /// The sequence number of the request for the current replacement.
-    std::uint64_t replace_at_ = 0;
-    /// The sequence number of the last request before the creation of the latest context began.
-    std::uint64_t created_after_ = 0;
     boost::circular_buffer<std::shared_ptr<release_node>> releases_{16};
     std::minstd_rand random_;
 
-    generation generation_count_ = 0;
     op_statistics statistics_;
-
     published_status published_;
-    std::atomic<bool> busy_{false};
 
     /// The device whose turn ran last on this thread; used only for comparison.
     static thread_local const device_core* last_here_;

@@ -1,16 +1,10 @@
 #include "actor/restart_text.hpp"
 #include "core/escape_text.hpp"
 #include "device/device_core_nodes.hpp"
-#include "posix/fork_detector.hpp"
 
 #include <coaccel/core/log.hpp>
 
-#include <boost/asio/execution/context.hpp>
-#include <boost/asio/query.hpp>
-
-#include <new>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,10 +18,7 @@ void device_core::follow(lifecycle::step step)
     case lifecycle::command::wait: retry_at_ = step.when; return;
     case lifecycle::command::fail: return fail_everything();
     case lifecycle::command::close: return close_context();
-    case lifecycle::command::give_up:
-        if (source_.give_up)
-            source_.give_up();
-        return;
+    case lifecycle::command::give_up: return supply_.give_up();
     case lifecycle::command::finish: return finish_stop();
     }
 }
@@ -35,49 +26,45 @@ void device_core::follow(lifecycle::step step)
 // The job captures the device to keep it alive, because a context reports to it.
 void device_core::create_context()
 {
-    if (orphaned())
+    if (supply_.orphaned())
         return follow(life_.lost_for_good(make_error_with_message(
             errc::start_failed, "a forked child of the process that has workers cannot start any")));
-    created_after_ = arrivals_;
-    context_work_.emplace(executor());
-    const auto no_thread = run_off_executor(
-        blocking_pool::kind::contexts,
-        [self = shared_from_this(), generation = generation_count_ + 1] {
-            auto made = self->source_.make({self->device_id_, generation}, *self, self->options_.context);
-            self->push(*new created_node(std::move(made)));
-        },
-        source_.give_up);
+    controls_.creating(arrivals_);
+    executor_.begin(device_executor::work::context);
+    const context_identity next{identity_.device, identity_.generation + 1};
+    const auto no_thread = supply_.run_creation([self = shared_from_this(), next] {
+        auto made = self->supply_.make(next, *self, self->options_.context);
+        self->push(*new created_node(std::move(made)));
+    });
     if (!no_thread)
         return;
-    context_work_.reset();
+    executor_.end(device_executor::work::context);
     on_create_failed(no_thread);
 }
 
 void device_core::on_create_failed(error_code why)
 {
-    end_replacements(why, created_after_);
+    controls_.create_failed(why, completer());
     // A context that died in a separate process does not prevent the creation of another.
-    follow_failure(why, source_.isolated ? life_.lost(why, now_, chance()) : life_.create_failed(why, now_, chance()));
+    follow_failure(why,
+                   supply_.isolated() ? life_.lost(why, now_, chance()) : life_.create_failed(why, now_, chance()));
 }
 
 void device_core::on_created(created_node& node)
 {
-    context_work_.reset();
+    executor_.end(device_executor::work::context);
     if (!node.made)
         return on_create_failed(node.made.error());
     context_ = std::move(node.made).value();
-    ++generation_count_;
+    ++identity_.generation;
     life_.created();
     if (log_enabled(log_level::info))
-        log_line(log_level::info, "ready, generation " + std::to_string(generation_count_) + " on " +
+        log_line(log_level::info, "ready, generation " + std::to_string(identity_.generation) + " on " +
                                       std::string(context_->backend_name()));
     publish();
     // After the context is in place, so that an observer of the new generation can use it at once.
-    published_.set(generation_count_);
-    while (async_op_base* p = starting_.pop_front())
-        complete(static_cast<request&>(*p), {});
-    end_replacements({}, created_after_);
-    end_revivals({});
+    published_.set(identity_.generation);
+    controls_.created(completer());
 }
 
 void device_core::lost(error_code why) noexcept
@@ -90,7 +77,7 @@ void device_core::on_lost(error_code why)
 {
     const bool replaceable = context_->replaceable();
     dispose(std::move(context_));
-    const bool standby = source_.has_standby && source_.has_standby();
+    const bool standby = supply_.has_standby();
     follow_failure(why, replaceable ? life_.lost(why, now_, chance(), standby) : life_.lost_for_good(why));
 }
 
@@ -112,17 +99,17 @@ void device_core::follow_failure(const error_code& why, lifecycle::step step)
 
 void device_core::log_line(log_level level, const std::string& text) const
 {
-    log(level, "device " + std::to_string(device_id_) + ": " + text);
+    log(level, "device " + std::to_string(identity_.device) + ": " + text);
 }
 
 void device_core::dispose(std::unique_ptr<context> dead)
 {
-    if (orphaned()) {
+    if (supply_.orphaned()) {
         // In a forked child: the threads of the context belong to the parent process and cannot be stopped here.
         (void)dead.release();
         return;
     }
-    end_off_executor(
+    supply_.run_end(
         [self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable { dead.reset(); });
 }
 
@@ -132,10 +119,10 @@ void device_core::close_context()
     // stopped.
     auto maker = std::make_shared<context_factory>();
     if (life_.stopping())
-        maker->swap(source_.make);
-    context_work_.emplace(executor());
-    end_off_executor([self = shared_from_this(), maker = std::move(maker),
-                      last = std::shared_ptr<context>(std::move(context_))]() mutable {
+        *maker = supply_.take_factory();
+    executor_.begin(device_executor::work::context);
+    supply_.run_end([self = shared_from_this(), maker = std::move(maker),
+                     last = std::shared_ptr<context>(std::move(context_))]() mutable {
         auto node = std::make_unique<gone_node>();
         last->drop(node->dropped);
         last.reset();
@@ -147,38 +134,21 @@ void device_core::close_context()
 void device_core::stop(bool abandon)
 {
     life_.stop(abandon);
-    if (life_.state() != device_state::stopped && !stopping_work_)
-        stopping_work_.emplace(executor());
-    end_replacements(errc::device_stopped, arrivals_);
-    end_revivals(errc::device_stopped);
-}
-
-void device_core::end_revivals(error_code ec)
-{
-    while (async_op_base* p = reviving_.pop_front())
-        complete(static_cast<request&>(*p), ec);
-}
-
-/// Completes the replacement requests up to sequence number `up_to`.
-void device_core::end_replacements(error_code ec, std::uint64_t up_to)
-{
-    while (!replacing_.empty() && static_cast<request&>(*replacing_.front()).sequence <= up_to)
-        complete(static_cast<request&>(*replacing_.pop_front()), ec);
+    if (life_.state() != device_state::stopped && !executor_.has(device_executor::work::stopping))
+        executor_.begin(device_executor::work::stopping);
+    controls_.stopping(completer());
 }
 
 void device_core::fail_everything()
 {
-    end_replacements(errc::device_failed, arrivals_);
-    end_revivals(life_.reason());
-    while (async_op_base* p = starting_.pop_front())
-        complete(static_cast<request&>(*p), life_.reason());
+    controls_.failed(life_.reason(), completer());
     while (request* r = admission_.pop())
         complete(*r, errc::device_failed);
     end_side_calls(errc::device_failed);
     if (life_.failed_for_good())
-        drop_source();
-    else if (source_.rest)
-        end_off_executor(source_.rest);
+        supply_.drop_factory();
+    else
+        supply_.release_standbys();
 }
 
 void device_core::finish_stop()
@@ -187,70 +157,17 @@ void device_core::finish_stop()
     if (log_enabled(log_level::info))
         log_line(log_level::info, "stopped");
     retry_at_ = clock::time_point::max();
-    timer_->cancel();
-    stopping_work_.reset();
-    while (async_op_base* p = starting_.pop_front())
-        complete(static_cast<request&>(*p), errc::device_stopped);
+    executor_.cancel_timer();
+    executor_.end(device_executor::work::stopping);
+    controls_.end_starts(completer());
     while (request* r = admission_.pop())
         complete(*r, errc::device_stopped);
     end_side_calls(errc::device_stopped);
-    while (async_op_base* p = stopping_.pop_front())
-        complete(static_cast<request&>(*p), {});
+    controls_.end_shutdowns(completer());
     publish();
     published_.close();
-    drop_source();
+    supply_.drop_factory();
     self_.reset();
-}
-
-/// Errors: errc::start_failed if no thread can be started, errc::out_of_memory. The job is then destroyed without
-/// having run.
-error_code device_core::run_off_executor(blocking_pool::kind what, std::function<void()> job,
-                                         std::function<void()> hurry)
-try {
-    if (!source_.blocks) {
-        job();
-        return {};
-    }
-    auto& where = asio::query(executor(), asio::execution::context);
-    if (!asio::use_service<blocking_pool>(where).run(what, std::move(job), std::move(hurry)))
-        return make_error_with_message(errc::start_failed, "no helper thread of the device could be started");
-    return {};
-} catch (const std::bad_alloc&) {
-    return errc::out_of_memory;
-} catch (const std::system_error& e) {
-    return make_error_with_message(errc::start_failed, std::string("a helper thread of the device: ") + e.what());
-}
-
-/// Runs a job that stops something and may block. It runs on the executor only if no thread can be started, because it
-/// must not be skipped.
-void device_core::end_off_executor(std::function<void()> job)
-{
-    const auto shared = std::make_shared<std::function<void()>>(std::move(job));
-    if (run_off_executor(blocking_pool::kind::contexts, [shared] { std::exchange(*shared, nullptr)(); }))
-        (*shared)();
-}
-
-/// Destroys the context factory; no further context will be created. Stopping standby resources, such as workers, may
-/// block.
-void device_core::drop_source()
-{
-    if (!source_.make)
-        return;
-    auto last = std::make_shared<context_factory>(std::move(source_.make));
-    source_.make = nullptr;
-    if (orphaned()) {
-        (void)new auto(std::move(last));
-        return;
-    }
-    end_off_executor([last = std::move(last)]() mutable { last.reset(); });
-}
-
-/// Whether this is a forked child, in which the threads and the workers belong to the parent process.
-bool device_core::orphaned() const noexcept
-{
-    if (source_.isolated)
-        return forked();
-    return source_.blocks && fork_count() != forks_;
 }
 
 /// A context in a worker detects its own end and reports it. A context in this process has no thread left to do so.
@@ -258,10 +175,10 @@ void device_core::lose_as_orphan()
 {
     // A thread of the parent process that was creating or closing a context at the fork reports nothing here. A context
     // that is closed after the fork is closed by a thread of this process.
-    const bool parents_work = !std::exchange(orphan_, true) && context_work_;
+    const bool parents_work = supply_.notice_orphan() && executor_.has(device_executor::work::context);
     if (parents_work)
-        context_work_.reset();
-    if (source_.isolated && context_)
+        executor_.end(device_executor::work::context);
+    if (supply_.isolated() && context_)
         return;
     // First, so that lost requests are not queued to run again.
     if (life_.state() != device_state::stopped && !life_.failed())

@@ -48,10 +48,7 @@ struct device_core::self_reference final : async_op_base {
         // Each release node holds a reference to the device.
         core->releases_.clear();
         // The source may hold the executor and standby workers.
-        const bool orphaned = core->orphaned();
-        auto source = std::exchange(core->source_, {});
-        if (orphaned)
-            (void)new auto(std::move(source));
+        const auto source = core->supply_.take_all();
         delete this;
     }
 
@@ -89,7 +86,7 @@ struct device_core::release_node final : inbox_node, buffer_owner, std::enable_s
 
     void release(const any_ref& r) noexcept override
     {
-        if (core->gone_.load(std::memory_order_acquire))
+        if (core->inbox_.closed())
             return;
         ref = r;
         self = shared_from_this();

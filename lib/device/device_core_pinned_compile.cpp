@@ -34,22 +34,21 @@ void device_core::on_side_call(request& r)
 
 void device_core::serve_side_calls()
 {
-    const auto ended = [this](request& r, const error_code& ec) { complete(r, ec); };
     if (!pinned_.empty())
-        pinned_.serve(context_->pinned(), ended);
-    compiles_.begin([this](compile_call& call) { return begin_compile(call); }, ended);
+        pinned_.serve(context_->pinned(), completer());
+    compiles_.begin([this](compile_call& call) { return begin_compile(call); }, completer());
 }
 
 // The job owns all its inputs, because its request may be cancelled and destroyed long before the compilation ends.
 error_code device_core::begin_compile(compile_call& call)
 {
-    return run_off_executor(blocking_pool::kind::compiling,
-                            [self = shared_from_this(), id = call.sequence, source = std::move(call.source),
-                             how = std::move(call.how), hardware = context_->hardware(),
-                             wanted = std::weak_ptr<const bool>(call.begun)] {
-                                if (!wanted.expired())
-                                    self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
-                            });
+    return supply_.run(blocking_pool::kind::compiling,
+                       [self = shared_from_this(), id = call.sequence, source = std::move(call.source),
+                        how = std::move(call.how), hardware = context_->hardware(),
+                        wanted = std::weak_ptr<const bool>(call.begun)] {
+                           if (!wanted.expired())
+                               self->push(*new compiled_node(id, compile_or_error(source, how, hardware)));
+                       });
 }
 
 void device_core::on_compiled(compiled_node& node)

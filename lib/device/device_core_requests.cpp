@@ -41,15 +41,14 @@ void device_core::on_request(request& r)
 {
     r.arrived = now_;
     r.sequence = ++arrivals_;
-    if (r.cancel_id != 0)
-        cancellable_.insert(r);
+    cancellable_.add(r);
     switch (r.call) {
     case request_kind::exec: return on_exec(r);
-    case request_kind::stats: asking_.push_back(r); return;
+    case request_kind::stats: controls_.add(r); return;
     case request_kind::start:
-        if (unusable_)
-            return complete(r, unusable_);
-        starting_.push_back(r);
+        if (supply_.unusable())
+            return complete(r, supply_.unusable());
+        controls_.add(r);
         return follow(life_.start());
     case request_kind::shutdown: return on_shutdown(static_cast<shutdown_call&>(r));
     case request_kind::replace: return on_replace(r);
@@ -80,7 +79,7 @@ void device_core::on_shutdown(shutdown_call& r)
     stop(r.mode == coaccel::shutdown::abandon);
     if (life_.state() == device_state::stopped)
         return complete(r, {});
-    stopping_.push_back(r);
+    controls_.add(r);
     if (r.mode != coaccel::shutdown::abandon)
         return;
     while (request* waiting = admission_.pop())
@@ -94,9 +93,9 @@ void device_core::on_replace(request& r)
         return complete(r, errc::device_stopped);
     if (life_.failed())
         return complete(r, errc::device_failed);
-    replacing_.push_back(r);
+    controls_.add(r);
     if (!life_.replacing())
-        replace_at_ = r.sequence;
+        controls_.begin_replacement(r.sequence);
     life_.replace();
 }
 
@@ -111,14 +110,14 @@ void device_core::on_revive(request& r)
             r, make_error_with_message(errc::device_failed, "no context can follow in this process after \"" +
                                                                 life_.reason().message() +
                                                                 "\"; a device with isolation::worker gets another"));
-    reviving_.push_back(r);
+    controls_.add(r);
     follow(life_.revive());
 }
 
 void device_core::on_cancel(std::uint64_t cancel_id, ending why)
 {
-    const auto found = cancellable_.find(cancel_id);
-    if (found == cancellable_.end())
+    request* const found = cancellable_.find(cancel_id);
+    if (!found)
         return;
     request& r = *found;
     switch (r.call) {
@@ -127,13 +126,16 @@ void device_core::on_cancel(std::uint64_t cancel_id, ending why)
             return give_up(r, why);
         admission_.remove(r);
         break;
-    case request_kind::start: starting_.remove(r); break;
-    case request_kind::shutdown: stopping_.remove(r); break;
-    case request_kind::replace: replacing_.remove(r); break;
-    case request_kind::revive: reviving_.remove(r); break;
     case request_kind::pinned: pinned_.remove(static_cast<pinned_call&>(r)); break;
     case request_kind::compile: compiles_.remove(static_cast<compile_call&>(r)); break;
-    case request_kind::stats: return;
+    case request_kind::start:
+    case request_kind::shutdown:
+    case request_kind::replace:
+    case request_kind::revive:
+    case request_kind::stats:
+        if (!controls_.remove(r))
+            return;
+        break;
     }
     complete(r, asio::error::operation_aborted);
 }
@@ -181,10 +183,9 @@ void device_core::give_up(request& r, ending why) noexcept
     if (!early)
         return;
     r.answered = true;
-    if (r.by_id.is_linked())
-        cancellable_.erase(cancellable_.iterator_to(r));
+    cancellable_.remove(r);
     count(r, error_of(r.given_up));
-    done_.push_back(*early);
+    completions_.add(*early);
 }
 
 /// Whether the next waiting request may run on the current context. Requests that arrived before a replacement was
@@ -192,7 +193,7 @@ void device_core::give_up(request& r, ending why) noexcept
 bool device_core::may_start() noexcept
 {
     const request* next = admission_.front();
-    return next && life_.running() && (life_.open() || next->sequence < replace_at_);
+    return next && life_.running() && (life_.open() || controls_.precedes_replacement(next->sequence));
 }
 
 void device_core::launch()
@@ -232,11 +233,10 @@ bool device_core::may_run_again(const request& r, const error_code& ec) const no
 
 void device_core::complete(request& r, error_code ec) noexcept
 {
-    if (r.by_id.is_linked())
-        cancellable_.erase(cancellable_.iterator_to(r));
+    cancellable_.remove(r);
     count(r, ec);
     r.ec = ec;
-    done_.push_back(r);
+    completions_.add(r);
 }
 
 void device_core::count(const request& r, const error_code& ec) noexcept
@@ -250,11 +250,11 @@ void device_core::fill(device_stats& s) const
     s.state = life_.state();
     if (s.state == device_state::ready && admission_.in_flight() > 0)
         s.state = device_state::busy;
-    s.generation = generation_count_;
+    s.generation = identity_.generation;
     s.queued = admission_.queued();
     s.in_flight = admission_.in_flight();
     s.at = clock::now();
-    s.restarts = generation_count_ > 1 ? generation_count_ - 1 : 0;
+    s.restarts = identity_.generation > 1 ? identity_.generation - 1 : 0;
     if (context_) {
         s.backend = context_->backend_name();
         s.hardware = context_->hardware();

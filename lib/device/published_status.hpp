@@ -6,6 +6,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <atomic>
+
 namespace coaccel::detail {
 
 /// The state and the generation of a device, as its watches see them. Set in the device's turns, read on any thread.
@@ -15,9 +17,11 @@ public:
         : state_(ex, device_status{}), generation_(ex, generation{0})
     {}
 
-    /// Tells the watches if something has changed.
-    void set(const device_status& current)
+    /// Tells the watches if something has changed. `busy`: requests are in flight. The watches are not told of that,
+    /// because it changes with every request.
+    void set(const device_status& current, bool busy)
     {
+        busy_.store(busy, std::memory_order_relaxed);
         if (current == last_)
             return;
         last_ = current;
@@ -26,7 +30,14 @@ public:
 
     void set(generation g) { generation_.publish(g); }
 
-    device_status status() const { return state_.get(); }
+    device_status status() const
+    {
+        device_status s = state_.get();
+        if (s.state == device_state::ready && busy())
+            s.state = device_state::busy;
+        return s;
+    }
+    bool busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
     watch<device_status> watch_state() const { return state_.subscribe(); }
     watch<generation> watch_generation() const { return generation_.subscribe(); }
 
@@ -41,6 +52,7 @@ private:
     device_status last_;
     watch_source<device_status> state_;
     watch_source<generation> generation_;
+    std::atomic<bool> busy_{false};
 };
 
 } // namespace coaccel::detail
