@@ -14,8 +14,11 @@ class driver_threads : public detail::thread_pool {
 public:
     driver_threads(const driver_api& api, CUcontext context, int limit)
         // If this call fails, the calls of the jobs fail too and report the error.
-        : thread_pool(static_cast<std::size_t>(std::max(limit, 1)),
-                      [&api, context] { (void)api.cuCtxSetCurrent(context); })
+        : thread_pool(static_cast<std::size_t>(std::max(limit, 1)), [this, &api, context] {
+              // A thread may start late, when the context is dead.
+              if (!context_dead())
+                  (void)api.cuCtxSetCurrent(context);
+          })
     {}
 
     /// From now on jobs make no further calls for the context, because the driver would refuse all of them.

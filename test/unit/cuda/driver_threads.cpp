@@ -157,6 +157,17 @@ TEST_CASE("jobs run even if the context cannot be made current")
     driver.answer = CUDA_SUCCESS;
 }
 
+TEST_CASE("a thread that starts after the death of the context makes no call for it")
+{
+    tiny_driver driver;
+    test::told done;
+    driver_threads b(driver.api, driver.context, 1);
+    b.context_died();
+    REQUIRE(b.run([&] { done.add(); }));
+    done.wait_for(1);
+    CHECK(driver.calls == 0);
+}
+
 TEST_CASE("a thread limit below one is raised to one")
 {
     tiny_driver driver;
