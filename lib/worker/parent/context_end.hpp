@@ -37,7 +37,7 @@ public:
             why_ = errc::context_lost;
             return false;
         }
-        rogue_ = why == errc::worker_corrupted;
+        sent_invalid_data_ = why == errc::worker_corrupted;
         return true;
     }
 
@@ -56,7 +56,7 @@ public:
     /// and all memory except the pinned memory is private.
     bool must_wait(const writers& w, process where) const noexcept
     {
-        return where == process::own && (w.copying || (w.worker && (w.into_pinned || rogue_)));
+        return where == process::own && (w.copying || (w.worker && (w.into_pinned || sent_invalid_data_)));
     }
 
     void finish() noexcept { stage_ = stage::dead; }
@@ -65,8 +65,7 @@ private:
     enum class stage : std::uint8_t { alive, dying, dead };
 
     stage stage_ = stage::alive;
-    /// The worker sent invalid data.
-    bool rogue_ = false;
+    bool sent_invalid_data_ = false;
     error_code why_;
 };
 
