@@ -45,7 +45,7 @@ private:
         ended_ = true;
         error_ = ec;
     }
-    void lost(error_code) noexcept override {}
+    void lost(error_code, detail::loss_cause) noexcept override {}
     void wake() noexcept override {}
     bool has_more() noexcept override { return false; }
 

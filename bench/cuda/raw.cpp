@@ -30,9 +30,7 @@ raw_gpu::raw_gpu(const cuda::driver_api& api) : api_(&api)
     require(library.find(write_value, COACCEL_CUDA_SYMBOL(cuStreamWriteValue32)), "the driver");
 
     check(api.cuDeviceGet(&device_, 0), "cuDeviceGet");
-    check(api.create_context(&context_, CU_CTX_SCHED_SPIN, device_), "cuCtxCreate");
-    CUcontext popped = nullptr;
-    check(api.cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
+    check(api.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
     const auto inside = enter();
     check(api.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
     check(api.cuModuleLoadData(&module_, empty_kernel), "cuModuleLoadData");
@@ -41,9 +39,13 @@ raw_gpu::raw_gpu(const cuda::driver_api& api) : api_(&api)
 
 raw_gpu::~raw_gpu()
 {
-    // This also destroys the stream and the module.
-    if (context_)
-        (void)api_->cuCtxDestroy(context_);
+    if (api_->cuCtxPushCurrent(context_) != CUDA_SUCCESS)
+        return;
+    (void)api_->cuStreamDestroy(stream_);
+    (void)api_->cuModuleUnload(module_);
+    CUcontext popped = nullptr;
+    (void)api_->cuCtxPopCurrent(&popped);
+    (void)api_->cuDevicePrimaryCtxRelease(device_);
 }
 
 void raw_gpu::fail(CUresult r, const char* what) const

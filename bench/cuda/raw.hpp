@@ -12,7 +12,9 @@
 
 namespace coaccel::bench {
 
-/// The same GPU through the driver API, as the reference. It has its own context, which spins when it waits.
+/// The same GPU through the driver API, as the reference. It uses the primary context, as coaccel does: two contexts on
+/// one GPU would take turns. With the context's default flags, a wait spins if the machine has more processors than
+/// contexts.
 ///
 /// All work happens inside `enter`, so that coaccel finds the thread without a current context, as in any program.
 class raw_gpu {

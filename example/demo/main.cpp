@@ -1,4 +1,5 @@
-// A TCP service that multiplies matrices on a shared device, several hundred clients, and a real fault at intervals.
+// A TCP service that multiplies matrices with a plan on a device, several hundred clients, and a real fault at
+// intervals. No client notices.
 #include "client.hpp"
 #include "report.hpp"
 #include "saboteur.hpp"
@@ -55,7 +56,10 @@ asio::awaitable<bool> run(std::chrono::seconds time, demo::tally& counts)
     ca::device gpu = co_await ca::device::async_create(executor, options, asio::use_awaitable);
 
     tcp::acceptor acceptor(executor, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    asio::co_spawn(executor, demo::serve(acceptor, gpu, counts), asio::detached);
+    const auto product = demo::make_product();
+    const ca::plan_options how{.instances = 32};
+    const ca::plan multiply = co_await gpu.async_load(product.value(), how, asio::use_awaitable);
+    asio::co_spawn(executor, demo::serve(acceptor, multiply), asio::detached);
     demo::start_clients(executor, client_count, acceptor.local_endpoint(), counts);
     asio::co_spawn(executor, demo::sabotage(gpu, counts), asio::detached);
 

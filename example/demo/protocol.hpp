@@ -4,25 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 
-// A request is n, then the n by n matrices a and b, column-major. A reply is an `answer`, followed by the matrix a * b
-// when it is `product`. Both ends are on one machine, so numbers are sent in their memory representation.
+// A request is two matrices, a and b, column-major. A reply is an `answer`, followed by the matrix a * b when it is
+// `product`. Both ends are on one machine, so numbers are sent in their memory representation.
 namespace demo {
 
-using size_type = std::uint32_t;
-
-inline constexpr size_type max_n = 24;
+/// The number of rows and columns of each matrix.
+inline constexpr std::size_t side = 24;
+inline constexpr std::size_t elements = side * side;
 
 enum class answer : std::uint32_t {
     product,
-    /// The context was lost during the request. The same request may succeed when repeated.
-    again,
-    refused,
+    failed,
 };
-
-constexpr std::size_t elements(size_type n) noexcept
-{
-    return std::size_t(n) * n;
-}
 
 } // namespace demo
 

@@ -23,7 +23,7 @@ private:
     bool terminal_;
 };
 
-/// Prints the results. Returns true when no request was lost, wrong or refused.
+/// Prints the results. Returns true when there were faults, and no request was lost, wrong or failed.
 bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t faults, int clients,
                std::chrono::duration<double> elapsed);
 

@@ -3,6 +3,7 @@
 #include "protocol.hpp"
 
 #include <coaccel/ops/blas.hpp>
+#include <coaccel/plan/plan_builder.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -12,7 +13,6 @@
 #include <boost/asio/write.hpp>
 
 #include <array>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,99 +26,59 @@ namespace {
 
 class session {
 public:
-    session(tcp::socket socket, ca::device gpu, tally& counts)
-        : socket_(std::move(socket)), gpu_(std::move(gpu)), counts_(counts), host_a_(elements(max_n)),
-          host_b_(elements(max_n)), host_c_(elements(max_n))
+    session(tcp::socket socket, ca::plan multiply)
+        : socket_(std::move(socket)), multiply_(std::move(multiply)), a_(elements), b_(elements), c_(elements)
     {}
 
     // Ends with the exception of the closed connection.
     asio::awaitable<void> run()
     {
         for (;;) {
-            size_type n = 0;
-            co_await asio::async_read(socket_, asio::buffer(&n, sizeof n), asio::use_awaitable);
-            if (n == 0 || n > max_n)
-                co_return;
-            const std::array<asio::mutable_buffer, 2> operands{bytes(host_a_, n), bytes(host_b_, n)};
+            const std::array<asio::mutable_buffer, 2> operands{asio::buffer(a_), asio::buffer(b_)};
             co_await asio::async_read(socket_, operands, asio::use_awaitable);
 
-            const auto done = co_await multiply(n);
-            const answer what = done ? answer::product : blame(done.error());
+            // If the device loses its context meanwhile, it repeats the run in the next one. Nothing of it is seen
+            // here.
+            const auto done = co_await multiply_.async_run(ca::from(a_), ca::from(b_), ca::to(c_));
+            const answer what = done ? answer::product : answer::failed;
             const std::array<asio::const_buffer, 2> reply{asio::buffer(&what, sizeof what),
-                                                          done ? bytes(host_c_, n) : asio::mutable_buffer()};
+                                                          done ? asio::buffer(c_) : asio::mutable_buffer()};
             co_await asio::async_write(socket_, reply, asio::use_awaitable);
         }
     }
 
 private:
-    static asio::mutable_buffer bytes(std::vector<float>& matrix, size_type n)
-    {
-        return asio::buffer(matrix.data(), elements(n) * sizeof(float));
-    }
-
-    static std::span<float> part(std::vector<float>& matrix, size_type n)
-    {
-        return std::span(matrix).first(elements(n));
-    }
-
-    asio::awaitable<ca::result<void>> multiply(size_type n)
-    {
-        const std::size_t size = elements(n);
-        if (!c_) {
-            BOOST_OUTCOME_CO_TRY(a_, co_await gpu_.async_alloc<float>(elements(max_n)));
-            BOOST_OUTCOME_CO_TRY(b_, co_await gpu_.async_alloc<float>(elements(max_n)));
-            BOOST_OUTCOME_CO_TRY(c_, co_await gpu_.async_alloc<float>(elements(max_n)));
-        }
-        BOOST_OUTCOME_CO_TRYV(co_await gpu_.async_write(a_.subspan(0, size), part(host_a_, n)));
-        BOOST_OUTCOME_CO_TRYV(co_await gpu_.async_write(b_.subspan(0, size), part(host_b_, n)));
-        BOOST_OUTCOME_CO_TRYV(
-            co_await gpu_.async_exec(ca::blas::gemm<float>{.a = a_, .b = b_, .c = c_, .m = n, .n = n, .k = n}));
-        BOOST_OUTCOME_CO_TRYV(co_await gpu_.async_read(c_.subspan(0, size), part(host_c_, n)));
-        co_return ca::success();
-    }
-
-    answer blame(const ca::error_code& ec)
-    {
-        // The buffers were lost with their context; the next request allocates new ones.
-        a_.reset();
-        b_.reset();
-        c_.reset();
-        if (ec == ca::errc::stale_ref)
-            ++counts_.stale_ref;
-        else if (ca::is_context_lost(ec))
-            ++counts_.context_lost;
-        else {
-            ++counts_.other_errors;
-            return answer::refused;
-        }
-        return answer::again;
-    }
-
     tcp::socket socket_;
-    ca::device gpu_;
-    tally& counts_;
-    std::vector<float> host_a_;
-    std::vector<float> host_b_;
-    std::vector<float> host_c_;
-    ca::buffer<float> a_;
-    ca::buffer<float> b_;
-    ca::buffer<float> c_;
+    ca::plan multiply_;
+    std::vector<float> a_;
+    std::vector<float> b_;
+    std::vector<float> c_;
 };
 
-asio::awaitable<void> run_session(tcp::socket socket, ca::device gpu, tally& counts)
+asio::awaitable<void> run_session(tcp::socket socket, ca::plan multiply)
 {
-    session s(std::move(socket), std::move(gpu), counts);
+    session s(std::move(socket), std::move(multiply));
     co_await s.run();
 }
 
 } // namespace
 
-asio::awaitable<void> serve(tcp::acceptor& acceptor, ca::device gpu, tally& counts)
+ca::result<ca::plan_description> make_product()
+{
+    ca::plan_builder b("product");
+    const auto x = b.input<float>(elements, "a");
+    const auto y = b.input<float>(elements, "b");
+    const auto z = b.output<float>(elements, "c");
+    b.add(ca::blas::gemm<float>{.a = x, .b = y, .c = z, .m = side, .n = side, .k = side});
+    return b.finish();
+}
+
+asio::awaitable<void> serve(tcp::acceptor& acceptor, ca::plan multiply)
 {
     for (;;) {
         auto socket = co_await acceptor.async_accept(asio::use_awaitable);
         socket.set_option(tcp::no_delay(true));
-        asio::co_spawn(acceptor.get_executor(), run_session(std::move(socket), gpu, counts), asio::detached);
+        asio::co_spawn(acceptor.get_executor(), run_session(std::move(socket), multiply), asio::detached);
     }
 }
 

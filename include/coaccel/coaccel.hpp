@@ -15,10 +15,13 @@
 #include <coaccel/device/system_info.hpp>
 #include <coaccel/device/with_retry.hpp>
 #include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/interop.hpp>
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
 #include <coaccel/ops/rand.hpp>
+#include <coaccel/plan/plan_builder.hpp>
+#include <coaccel/plan/plan_set_builder.hpp>
 
 /// @namespace coaccel
 /// Devices, buffers, errors and logging; actors with mailboxes and supervisors.
@@ -33,6 +36,9 @@
 
 /// @namespace coaccel::jit
 /// Kernels that are compiled from source at run time, and ops that launch them.
+
+/// @namespace coaccel::interop
+/// Ops that order the work of a device and of other CUDA code in the process.
 
 /// @namespace coaccel::plugin
 /// Functions in a shared object of the user, such as kernels compiled by nvcc: the op `call`, and the interface that

@@ -1,6 +1,8 @@
 #ifndef COACCEL_CONTEXT_CONTEXT_HPP
 #define COACCEL_CONTEXT_CONTEXT_HPP
 
+#include "posix/unique_fd.hpp"
+
 #include <coaccel/core/context_options.hpp>
 #include <coaccel/core/detail/request.hpp>
 #include <coaccel/core/op_list.hpp>
@@ -10,11 +12,24 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace coaccel::detail {
 
 using clock = std::chrono::steady_clock;
+
+/// The objects that keep memory of other code alive, while buffers refer to it.
+using owner_list = std::vector<std::shared_ptr<void>>;
+
+/// What ended a context.
+enum class loss_cause : std::uint8_t {
+    /// An error of its work, or of the process in which it ran.
+    fault,
+    /// Something else, such as a signal from another process. It says nothing about the work.
+    outside,
+};
 
 /// Events that a context reports to the device above it.
 class context_events {
@@ -23,7 +38,11 @@ public:
     virtual void finished(request& r, error_code ec) noexcept = 0;
 
     /// The context is dead and holds no requests any more. Called in the device's turn.
-    virtual void lost(error_code why) noexcept = 0;
+    virtual void lost(error_code why, loss_cause cause) noexcept = 0;
+
+    /// No op uses this memory of other code any more, and its buffer was released. Called in the device's turn, which
+    /// must not call foreign code: the owner is to be destroyed later.
+    virtual void unused(std::shared_ptr<void> owner) noexcept { (void)owner; }
 
     /// Requests a turn. Called from any thread; must not block.
     virtual void wake() noexcept = 0;
@@ -64,6 +83,19 @@ class COACCEL_DECL context {
 public:
     virtual ~context() = default;
 
+    /// Brackets calls that follow one another on one thread: what each of them needs to make of the thread, such as a
+    /// current context of the driver, is then made once.
+    class [[nodiscard]] scope {
+    public:
+        explicit scope(context& c) noexcept : context_(c) { context_.enter(); }
+        scope(const scope&) = delete;
+        scope& operator=(const scope&) = delete;
+        ~scope() { context_.leave(); }
+
+    private:
+        context& context_;
+    };
+
     virtual std::string_view backend_name() const noexcept = 0;
 
     /// Sets the identity. Precondition: no request has been submitted.
@@ -71,6 +103,21 @@ public:
 
     /// Pins host memory for fast copies. The memory remains the caller's and must outlive the context.
     virtual error_code pin(std::span<std::byte> memory) = 0;
+
+    /// Whether buffers of memory_kind::exportable can be made and exported.
+    virtual bool can_export() const noexcept { return false; }
+
+    /// Makes the memory of an exportable buffer read-only for good, and returns a descriptor with which other processes
+    /// can import it, even after the end of this one. If it fails, the buffer can be used as before.
+    ///
+    /// Errors: errc::unsupported_op; errc::invalid_argument for another kind of buffer, a part of one, or one that ops
+    /// still use; errc::out_of_memory.
+    virtual result<unique_fd> export_buffer(const any_ref&) { return errc::unsupported_op; }
+
+    /// Makes a read-only buffer of exported memory, with elements of dtype::u8.
+    ///
+    /// Errors: errc::unsupported_op; errc::invalid_argument for a descriptor of something else; errc::out_of_memory.
+    virtual result<any_ref> import_buffer(unique_fd, std::uint64_t bytes) { return (void)bytes, errc::unsupported_op; }
 
     /// The description of the op with this id; null if it is not supported.
     virtual const op_info* describe(std::uint64_t op_id) const noexcept = 0;
@@ -87,6 +134,10 @@ public:
     /// Frees a buffer after the ops that use it. Unknown and stale refs are ignored.
     virtual void release(const any_ref& buffer) noexcept = 0;
 
+    /// Ends the context without waiting for its work, if it can: it is then lost by loss_cause::outside, because of
+    /// `why`. A context that shares a process with other code cannot.
+    virtual void abandon(const std::string& why) noexcept { (void)why; }
+
     /// Checks for completions and faults. If none is found but one is expected soon, polls for up to `patience`, unless
     /// the device has more to do. After a completion it polls for a moment only.
     virtual next_turn turn(clock::time_point now, clock::duration patience) = 0;
@@ -96,6 +147,10 @@ public:
 
     /// Ends all work (blocks), and hands over the in-flight requests without completing them.
     virtual void drop(async_op_list& out) noexcept = 0;
+
+    /// After `drop`: hands over the owners of adopted memory, which the destructor would otherwise destroy. Null: there
+    /// are none, or work that was abandoned may still use the memory.
+    virtual std::unique_ptr<owner_list> take_owners() noexcept { return nullptr; }
 
     /// Hands over the in-flight requests and stops nothing. For a forked child, which has none of the threads to stop.
     /// The context must not be used or destroyed afterwards.
@@ -112,6 +167,10 @@ public:
     virtual memory_info memory_use() const noexcept { return memory(); }
     virtual hardware_info hardware() const = 0;
     virtual std::shared_ptr<pinned_memory> pinned() const = 0;
+
+private:
+    virtual void enter() noexcept {}
+    virtual void leave() noexcept {}
 };
 
 using context_factory =

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,13 +26,17 @@ class engine final : public context {
 public:
     engine(std::unique_ptr<B> b, context_identity identity, context_events& events, const context_options& options)
         : backend_(std::move(b)), events_(events), options_(options), rule_(options, shared_cpus()),
-          lanes_(*backend_, events, options.lanes), buffers_(*backend_, lanes_, identity), faults_(*backend_, options),
-          scanner_(*backend_, lanes_, faults_, events)
+          lanes_(*backend_, events, options.lanes), buffers_(*backend_, lanes_, events, identity),
+          faults_(*backend_, options), scanner_(*backend_, lanes_, faults_, events)
     {
         backend_->listen({[](void* self) noexcept { static_cast<engine*>(self)->events_.wake(); }, this});
     }
 
-    ~engine() override { faults_.stop(backend_, lanes_); }
+    ~engine() override
+    {
+        faults_.stop(backend_, lanes_);
+        (void)engine::take_owners();
+    }
 
     std::string_view backend_name() const noexcept override { return B::name; }
     bool replaceable() const noexcept override { return B::replaceable; }
@@ -46,8 +51,45 @@ public:
 
     error_code pin(std::span<std::byte> memory) override
     {
-        [[maybe_unused]] const auto here = backend_->enter();
+        [[maybe_unused]] const entry here(*this);
         return backend_->pin(memory);
+    }
+
+    bool can_export() const noexcept override
+    {
+        if constexpr (requires { backend_->can_export(); })
+            return backend_->can_export();
+        return false;
+    }
+
+    result<unique_fd> export_buffer(const any_ref& buffer) override
+    {
+        if (faults_.dying())
+            return errc::context_lost;
+        if constexpr (requires { backend_->export_memory(nullptr, 0); }) {
+            [[maybe_unused]] const entry here(*this);
+            BOOST_OUTCOME_TRY(auto* const found, buffers_.find_exportable(buffer));
+            auto made = backend_->export_memory(found->memory, found->size);
+            if (!made)
+                return faults_.failed(made.error());
+            return made;
+        }
+        return errc::unsupported_op;
+    }
+
+    result<any_ref> import_buffer(unique_fd descriptor, std::uint64_t bytes) override
+    {
+        if (faults_.dying())
+            return errc::context_lost;
+        if constexpr (requires { backend_->import_memory(std::move(descriptor), 0); }) {
+            [[maybe_unused]] const entry here(*this);
+            BOOST_OUTCOME_TRYV(buffers_.prepare());
+            const auto memory = backend_->import_memory(std::move(descriptor), bytes);
+            if (!memory)
+                return faults_.failed(memory.error());
+            return buffers_.add_imported(memory.value(), bytes);
+        }
+        return errc::unsupported_op;
     }
 
     std::size_t live_buffers() const noexcept override { return buffers_.live(); }
@@ -57,7 +99,7 @@ public:
 
     memory_info memory() const noexcept override
     {
-        [[maybe_unused]] const auto here = backend_->enter();
+        [[maybe_unused]] const entry here(*this);
         return backend_->memory();
     }
 
@@ -71,14 +113,14 @@ public:
 
     void submit(request& r, clock::time_point now) override
     {
-        [[maybe_unused]] const auto here = backend_->enter();
+        [[maybe_unused]] const entry here(*this);
         now_ = now;
         start(r);
     }
 
     void release(const any_ref& buffer) noexcept override
     {
-        [[maybe_unused]] const auto here = backend_->enter();
+        [[maybe_unused]] const entry here(*this);
         if (faults_.dying())
             buffers_.forget(buffer);
         else
@@ -87,7 +129,7 @@ public:
 
     next_turn turn(clock::time_point now, clock::duration patience) override
     {
-        [[maybe_unused]] const auto here = backend_->enter();
+        [[maybe_unused]] const entry here(*this);
         now_ = now;
         const bool ended = !faults_.dying() && scanner_.poll(now, polling_);
         progressed_ |= ended;
@@ -131,6 +173,16 @@ public:
         for_each_outstanding([&out](request& r) { out.push_back(r); });
     }
 
+    std::unique_ptr<owner_list> take_owners() noexcept override
+    {
+        auto owners = buffers_.take_owners();
+        if (owners && faults_.work_remains()) {
+            leak_registry<owner_list>::add(std::move(owners));
+            return nullptr;
+        }
+        return owners;
+    }
+
     void disown(async_op_list& out) noexcept override
     {
         for_each_outstanding([&out](request& r) { out.push_back(r); });
@@ -139,6 +191,28 @@ public:
 private:
     using lane = detail::lane<B>;
     using queued_request = typename lane::queued_request;
+
+    struct backend_scope {
+        explicit backend_scope(B& b) noexcept : here(b.enter()) {}
+        decltype(std::declval<B&>().enter()) here;
+    };
+
+    /// Enters the backend for one call, unless the caller has entered the context.
+    class entry {
+    public:
+        explicit entry(const engine& e) noexcept
+        {
+            if (!e.entered_)
+                here_.emplace(*e.backend_);
+        }
+
+    private:
+        std::optional<backend_scope> here_;
+    };
+
+    void enter() noexcept override { entered_.emplace(*backend_); }
+    void leave() noexcept override { entered_.reset(); }
+
     /// Completions cluster: after one, wait this long for more and report them in one turn, because a turn for each
     /// costs more.
     static constexpr clock::duration gathering = std::chrono::microseconds(1);
@@ -165,9 +239,8 @@ private:
             return events_.finished(r, errc::context_lost);
         if (buffers_.memory_is_short() && std::ranges::any_of(r.ops, is_allocation))
             return awaiting_memory_.push_back(&r);
-        auto lane = lanes_.choose(r.ops.front().info->lib, r.options);
-        if (!lane)
-            return events_.finished(r, faults_.failed(lane.error()));
+        if (auto ec = lanes_.check(r.options))
+            return events_.finished(r, ec);
         // Filled in place: for a move of its `waits`, g++ 12 prints a false -Wstringop-overread.
         queued_request d{&r, 0, {}};
         uses_.clear();
@@ -183,8 +256,11 @@ private:
             }
         }
         // An allocation has completed as soon as it returns the memory.
-        if (std::ranges::all_of(r.ops, is_allocation))
+        if (std::ranges::all_of(r.ops, [](const bound_op& o) { return makes_buffer(o.info->role); }))
             return events_.finished(r, {});
+        const auto lane = lanes_.choose(r.ops.front().info->lib, r.options, d.waits);
+        if (!lane)
+            return events_.finished(r, faults_.failed(lane.error()));
         launch(*lane.value(), d);
     }
 
@@ -197,6 +273,8 @@ private:
             return ec;
         if (is_allocation(o))
             return allocate(o);
+        if (o.info->role == op_role::adopt)
+            return adopt(o);
         // The plain code has no message of the backend.
         if (auto ec = backend_->find_code(o))
             return ec == make_error_code(errc::unsupported_op) ? not_implemented(*o.info, B::name) : ec;
@@ -232,6 +310,18 @@ private:
         else if (done.value() == progress::passed)
             uses_.push_back({made.ref.slot, access::write, all_elements});
         return done;
+    }
+
+    result<progress> adopt(bound_op& o)
+    {
+        const auto& op = o.template as<adopt_op>();
+        if constexpr (requires { backend_->check_memory(op); })
+            if (auto ec = faults_.failed(backend_->check_memory(op)))
+                return ec;
+        auto& made = *static_cast<allocation*>(o.reply);
+        made = {buffers_.adopt(op), nullptr};
+        uses_.push_back({made.ref.slot, access::write, all_elements});
+        return progress::passed;
     }
 
     void launch(lane& l, queued_request& d)
@@ -270,7 +360,7 @@ private:
             if (!l.has_room())
                 return false;
             bound_op& o = r.ops[d.next_op];
-            if (is_allocation(o))
+            if (makes_buffer(o.info->role))
                 continue;
             const auto ready = backend_->prepare(l.work, o);
             d.launched = true;
@@ -285,10 +375,29 @@ private:
         // Use up the remaining tickets of a request that failed midway.
         while (l.last_on_stream + 1 < d.ticket)
             mark(l);
+        if (ends_on_stream(r)) {
+            mark(l);
+            end_on_stream(r);
+            return true;
+        }
         if (auto ec = l.record_end(*backend_, &r, now_))
             faults_.fatal(ec);
         progressed_ = true;
         return true;
+    }
+
+    /// Whether the caller wants to know when the request is on its stream, not when it has ended there.
+    static bool ends_on_stream(const request& r) noexcept
+    {
+        return std::ranges::all_of(r.ops, [](const bound_op& o) { return o.info->role == op_role::record; });
+    }
+
+    void end_on_stream(request& r)
+    {
+        for (bound_op& o : r.ops)
+            if (auto ec = backend_->finish(o); ec && !r.outcome)
+                r.outcome = ec;
+        events_.finished(r, r.outcome);
     }
 
     /// The most commands that the op puts on a stream.
@@ -359,7 +468,7 @@ private:
         if (std::exchange(dead_, true))
             return {};
         for_each_outstanding([this](request& r) { events_.finished(r, faults_.sticky_error()); });
-        events_.lost(faults_.why());
+        events_.lost(faults_.why(), loss_cause::fault);
         return {};
     }
 
@@ -380,6 +489,8 @@ private:
     }
 
     std::unique_ptr<B> backend_;
+    /// Between enter() and leave().
+    std::optional<backend_scope> entered_;
     context_events& events_;
     context_options options_;
     wait_policy rule_;

@@ -20,7 +20,8 @@ namespace coaccel::detail {
 namespace {
 
 constexpr std::size_t granule = 128;
-constexpr std::size_t class_count = 8;
+// Up to 2 KiB: the run of a plan with its arguments has more than 1 KiB.
+constexpr std::size_t class_count = 16;
 constexpr std::size_t local_limit = 128;
 constexpr std::size_t shared_limit = 8192;
 

@@ -8,7 +8,7 @@ error_code context_options::check() const noexcept
 {
     using std::chrono::nanoseconds;
     return detail::check_options({
-        {lanes.how <= lane_policy::kind::pooled, "context.lanes.how", lanes.how, detail::an_enumerator},
+        {lanes.how <= lane_policy::kind::chained, "context.lanes.how", lanes.how, detail::an_enumerator},
         {lanes.count >= 1 && lanes.count <= lane_policy::max_pooled, "context.lanes.count", lanes.count,
          "it must be from 1 to 8"},
         {completion <= completion::sync, "context.completion", completion, detail::an_enumerator},

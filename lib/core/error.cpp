@@ -56,6 +56,11 @@ const char* text(errc e) noexcept
     case errc::plugin_missing: return "the plug-in cannot be loaded";
     case errc::function_missing: return "no plug-in has a function of this name";
     case errc::actor_stopped: return "the actor has stopped";
+    case errc::file_failed: return "the system refused to use a file";
+    case errc::file_invalid: return "a file is damaged or of another kind";
+    case errc::file_version: return "a file has another version of its format";
+    case errc::not_savable: return "the plan uses something that exists only in this process";
+    case errc::plan_quarantined: return "too many runs of the plan have ended the context of its device";
     }
     return "unknown coaccel error";
 }
@@ -82,7 +87,11 @@ fault class_of(errc e) noexcept
     case errc::argument_mismatch:
     case errc::invalid_launch:
     case errc::function_missing:
-    case errc::not_isolatable: return fault::caller;
+    case errc::not_isolatable:
+    case errc::file_failed:
+    case errc::file_invalid:
+    case errc::file_version:
+    case errc::not_savable: return fault::caller;
     case errc::out_of_memory:
     case errc::queue_full:
     case errc::deadline_exceeded:
@@ -91,7 +100,8 @@ fault class_of(errc e) noexcept
     case errc::no_reply:
     case errc::actor_failed:
     case errc::actor_stopped:
-    case errc::device_stopped: return fault::stopped;
+    case errc::device_stopped:
+    case errc::plan_quarantined: return fault::stopped;
     case errc::context_lost:
     case errc::stale_ref:
     case errc::worker_exited:

@@ -48,15 +48,16 @@ backend::~backend()
     listen({});
     {
         [[maybe_unused]] const auto here = enter();
-        // Pending notifications still use the stream states, so wait for the context first.
-        if (!dead() && !check(api_.cuCtxSynchronize()))
+        synchronize_streams();
+        if (!dead())
             tear_down();
     }
     if (!dead())
         return;
     for (auto& s : streams_)
         s->notifier.abandon();
-    pinned_->detach(false);
+    pinned_->detach(sticky_error_.load(std::memory_order_acquire) != CUDA_SUCCESS ? pinned_pool::context_end::faulted
+                                                                                  : pinned_pool::context_end::hung);
     context_.forget();
 }
 
@@ -93,13 +94,28 @@ error_code backend::set_up()
     return {};
 }
 
+void backend::synchronize_streams() noexcept
+{
+    const auto wait_for = [this](CUstream s) { return dead() || !s || !check(api_.cuStreamSynchronize(s)); };
+    for (auto& s : streams_) {
+        (void)wait_for(s->native);
+        // Pending notifications still use the state of the stream.
+        if (!wait_for(s->side))
+            s->notifier.abandon();
+    }
+    for (CUstream s : {probe_, growth_})
+        (void)wait_for(s);
+}
+
+// One by one, and after everything that uses it: the context remains, with all that is left in it.
 void backend::tear_down() noexcept
 {
+    // Before the kernels and workspaces that graphs use.
+    resources_.destroy();
     modules_.destroy();
     copies_.destroy();
     for (auto& s : streams_)
         s->resources.destroy();
-    resources_.destroy();
     for (auto& s : streams_) {
         (void)api_.cuStreamDestroy(s->native);
         if (s->side)
@@ -108,7 +124,7 @@ void backend::tear_down() noexcept
     streams_.clear();
     events_.clear();
     memory_.destroy();
-    pinned_->detach(true);
+    pinned_->detach(pinned_pool::context_end::healthy);
     for (void* memory : registered_)
         (void)api_.cuMemHostUnregister(memory);
     if (pool_)
@@ -162,7 +178,12 @@ result<backend::stream> backend::make_stream(priority p)
     CUstream made = nullptr;
     if (auto ec = make_native_stream(made, p))
         return ec;
-    streams_.push_back(std::make_unique<stream_state>(made));
+    try {
+        streams_.push_back(std::make_unique<stream_state>(made));
+    } catch (const std::bad_alloc&) {
+        (void)check(api_.cuStreamDestroy(made));
+        return errc::out_of_memory;
+    }
     return stream(*streams_.back());
 }
 
@@ -226,6 +247,8 @@ result<void*> backend::allocate(stream& s, std::size_t bytes, memory_kind kind)
 {
     if (dead())
         return sticky_error();
+    if (kind == memory_kind::exportable)
+        return errc::unsupported_op;
     allocations_ = s.state_->native;
     return memory_.allocate(allocations_, bytes, kind);
 }
@@ -242,6 +265,7 @@ void backend::release(stream& s, void* memory, std::size_t bytes, memory_kind ki
 
 error_code backend::pin(std::span<std::byte> memory)
 {
+    registered_.reserve(registered_.size() + 1);
     if (auto ec = check(api_.cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE)))
         return ec;
     registered_.push_back(memory.data());
@@ -284,8 +308,9 @@ error_code backend::status() noexcept
 {
     if (!dead())
         (void)check(api_.cuStreamQuery(probe_));
-    // A context that was aborted because it hangs, without a fault, cannot be stopped from within its process: it is
-    // abandoned. It may still write to our own memory and to the callers' pinned memory.
+    // Work that was aborted because it hangs, without a fault, cannot be stopped from within its process: it is
+    // abandoned, with all that we have in the context. It may still write to our own memory and to the callers' pinned
+    // memory. Other backends on the context continue.
     if (aborted())
         dead_.store(true, std::memory_order_release);
     if (!dead() || busy_with_callers.load(std::memory_order_seq_cst) != 0)

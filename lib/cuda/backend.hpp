@@ -7,6 +7,7 @@
 #include "cuda/driver/driver_threads.hpp"
 #include "cuda/driver/event_pool.hpp"
 #include "cuda/driver/stream_state.hpp"
+#include "cuda/driver/watched_waits.hpp"
 #include "cuda/jit/module_cache.hpp"
 #include "cuda/loader/library_tables.hpp"
 #include "cuda/memory/device_memory.hpp"
@@ -15,17 +16,20 @@
 #include "cuda/op_libraries.hpp"
 
 #include <coaccel/core/backend.hpp>
+#include <coaccel/core/detail/adopt_op.hpp>
 #include <coaccel/cuda/cuda_options.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace coaccel::cuda {
 
-/// An NVIDIA GPU through its driver: its own context, non-blocking streams, pooled events and memory.
+/// An NVIDIA GPU through its driver: the primary context, which other backends and other code in the process share,
+/// with non-blocking streams, pooled events and memory of its own.
 ///
 /// Once the context is known to be dead, no new driver call is made for it.
 class backend {
@@ -47,6 +51,8 @@ public:
     class stream {
     public:
         explicit stream(stream_state& state) noexcept : state_(&state) {}
+
+        stream_state& state() const noexcept { return *state_; }
 
     private:
         friend class backend;
@@ -77,8 +83,13 @@ public:
 
     result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind);
     void release(stream& s, void* memory, std::size_t bytes, memory_kind kind) noexcept;
+    /// cuMemCreate with a POSIX descriptor, cuMemExportToShareableHandle and cuMemImportFromShareableHandle would do
+    /// it.
+    static bool can_export() noexcept { return false; }
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
     error_code pin(std::span<std::byte> memory);
+    /// Refuses memory of other code that the ops cannot use. Defined in memory/check_memory.cpp.
+    error_code check_memory(const detail::adopt_op& op);
     memory_info memory() const noexcept;
     /// Fills only `used` and `high_water`, without a driver call.
     memory_info memory_use() const noexcept { return memory_.use(); }
@@ -95,7 +106,7 @@ public:
     static std::size_t commands_of(const bound_op& op) noexcept
     {
         const auto commands = static_cast<const op_code*>(op.code)->commands;
-        return commands ? commands(op.op) : 1;
+        return commands ? commands(op) : 1;
     }
     result<readiness> prepare(stream& s, bound_op& op);
     error_code enqueue(stream& s, bound_op& op);
@@ -104,6 +115,13 @@ public:
     error_code status() noexcept;
     void abort() noexcept;
     bool quiet() const noexcept { return helpers_.idle(); }
+    /// See watched_waits::oldest.
+    std::optional<watched_waits::time_point> waiting_since() const noexcept { return waits_.oldest(); }
+    /// Whether work that hangs was abandoned: without a fault, nothing stops it, and it may still use memory.
+    bool work_remains() const noexcept
+    {
+        return dead() && sticky_error_.load(std::memory_order_acquire) == CUDA_SUCCESS;
+    }
     static fault classify(const error_code& ec) noexcept;
 
     // Used by the ops.
@@ -121,6 +139,7 @@ public:
     staged_copies& copies() noexcept { return copies_; }
     /// For driver calls that may block.
     blocking_ops& blocking() noexcept { return blocking_; }
+    watched_waits& waits() noexcept { return waits_; }
     /// The resources of libraries that all lanes share.
     detail::resource_set& resources() noexcept { return resources_; }
 
@@ -140,6 +159,8 @@ private:
     error_code set_up();
     error_code make_native_stream(CUstream& s, priority p) noexcept;
     result<int> attribute(CUdevice_attribute a) noexcept;
+    /// Waits for our own streams: work of others in the context may never end.
+    void synchronize_streams() noexcept;
     void tear_down() noexcept;
     error_code sticky_error() const noexcept;
 
@@ -158,6 +179,8 @@ private:
     mutable std::mutex listener_mutex_;
     notification listener_;
 
+    // Before the threads that wait.
+    watched_waits waits_;
     driver_threads helpers_;
     std::shared_ptr<pinned_pool> pinned_;
     event_pool events_;

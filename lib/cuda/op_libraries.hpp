@@ -9,7 +9,9 @@
 #define COACCEL_CUDA_OP_LIBRARIES(X)                                                                                   \
     X(memory)                                                                                                          \
     X(blas)                                                                                                            \
+    X(interop)                                                                                                         \
     X(jit)                                                                                                             \
+    X(plan)                                                                                                            \
     X(rand)                                                                                                            \
     X(user)
 

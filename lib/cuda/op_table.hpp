@@ -2,6 +2,7 @@
 #define COACCEL_CUDA_OP_TABLE_HPP
 
 #include "context/op_table.hpp"
+#include "cuda/driver/driver_api.hpp"
 
 #include <coaccel/core/backend.hpp>
 
@@ -19,11 +20,15 @@ struct op_code {
     /// Called once the op has completed, also if preparing or launching it failed or its reply is not wanted; releases
     /// bound_op::state. Null: there is nothing to do.
     error_code (*finish)(backend&, bound_op&) noexcept = nullptr;
-    /// The most commands that it puts on the stream. The driver blocks a launch when too many are queued. Null: one.
-    std::size_t (*commands)(const void* op) noexcept = nullptr;
+    /// The most commands that it puts on the stream, asked once it is there. The driver blocks a launch when too many
+    /// are queued. Null: one.
+    std::size_t (*commands)(const bound_op&) noexcept = nullptr;
     /// Whether `enqueue` may run while the stream is captured into a graph, and the graph may then run any number of
     /// times. Null: never.
     bool (*capturable)(const void* op) noexcept = nullptr;
+    /// Gives the op's node in a graph the present values of the op. Only for ops with fields that are passed by value
+    /// and can be parameters of a plan; such an op is one node.
+    error_code (*update)(backend&, CUgraphExec, CUgraphNode, bound_op&) = nullptr;
 };
 
 inline bool always_capturable(const void*) noexcept

@@ -16,20 +16,88 @@ admission::~admission()
 {
     forget_in_flight();
     deadlines_.clear();
-    again_.clear_and_dispose([this](request* r) { queue_.push_back(*r); });
+    for (ordered_requests* set : {&again_, &ready_suspects_})
+        set->clear_and_dispose([this](request* r) { queue_.push_back(*r); });
 }
 
 error_code admission::offer(request& r, bool open, time_point now) noexcept
 {
     if (r.options.deadline <= now)
         return errc::deadline_exceeded;
-    if (r.options.when_full == when_full::fail && !(open && fits(r) && may_overtake_all(r)))
+    if (r.options.when_full == when_full::fail &&
+        !(open && !isolating() && fits(r) && may_overtake_all(r) && (!r.pool || r.pool->is_open())))
         return errc::queue_full;
     if (queued_ >= limits_.max_queued)
         return errc::queue_full;
-    queue_.push_back(r);
+    if (r.pool && !r.pool->is_open())
+        r.pool->park(r);
+    else {
+        if (r.pool)
+            r.instance = r.pool->take();
+        queue_.push_back(r);
+    }
     note_waiting(r);
     return {};
+}
+
+/// Runs that waited for an instance go on, before requests that arrived later. With a common queue these may be runs of
+/// another plan.
+void admission::unpark(instance_pool& pool) noexcept
+{
+    while (!pool.waiting().empty()) {
+        request& r = *pool.waiting().begin();
+        if (!r.pool->has_free())
+            return;
+        r.pool->unpark(r);
+        r.instance = r.pool->take();
+        set_ready(r);
+    }
+}
+
+void admission::set_ready(request& r) noexcept
+{
+    (r.suspicion == suspicion::none ? again_ : ready_suspects_).insert(r);
+    overtaking_.reset();
+}
+
+void admission::add_instance(instance_pool& pool, std::uint32_t instance) noexcept
+{
+    pool.add(instance);
+    unpark(pool);
+}
+
+void admission::give_back_instance(request& r) noexcept
+{
+    if (r.pool)
+        add_instance(*r.pool, r.instance);
+}
+
+void admission::forget_instances() noexcept
+{
+    overtaking_.reset();
+    for (instance_pool* pool : pools_)
+        pool->clear();
+    park_all(again_);
+    park_all(ready_suspects_);
+    for (async_op_base* p = queue_.front(); p;) {
+        auto& r = static_cast<request&>(*p);
+        p = async_op_list::after(r);
+        if (!r.pool)
+            continue;
+        queue_.remove(r);
+        r.pool->park(r);
+    }
+}
+
+void admission::park_all(ordered_requests& from) noexcept
+{
+    for (auto it = from.begin(); it != from.end();) {
+        request& r = *it++;
+        if (!r.pool)
+            continue;
+        from.erase(from.iterator_to(r));
+        r.pool->park(r);
+    }
 }
 
 bool admission::would_refuse(const request& r) const noexcept
@@ -37,10 +105,31 @@ bool admission::would_refuse(const request& r) const noexcept
     return queued_ >= limits_.max_queued || (queued_ > 0 && r.options.when_full == when_full::fail);
 }
 
-void admission::put_back(request& r) noexcept
+void admission::put_back(request& r, suspicion how) noexcept
 {
-    again_.insert(r);
+    r.suspicion = how;
+    ++suspects_;
+    if (r.pool)
+        r.pool->park(r);
+    else
+        set_ready(r);
     note_waiting(r);
+    if (r.pool)
+        unpark(*r.pool);
+}
+
+void admission::stop_isolating(request& r)
+{
+    beside_.push_back(&r);
+    clear_suspicion(r);
+}
+
+void admission::clear_suspicion(request& r) noexcept
+{
+    if (r.suspicion == suspicion::none)
+        return;
+    r.suspicion = suspicion::none;
+    --suspects_;
 }
 
 void admission::note_waiting(request& r) noexcept
@@ -52,16 +141,29 @@ void admission::note_waiting(request& r) noexcept
         deadlines_.insert(r);
 }
 
+/// The one that arrived first of these two; each may be the end.
+request* admission::earlier(request* in_queue, ordered_requests::iterator in_again) noexcept
+{
+    if (in_again == again_.end())
+        return in_queue;
+    return in_queue && in_queue->sequence < in_again->sequence ? in_queue : &*in_again;
+}
+
+/// Called only for the first waiting requests, so that few of the queue arrived before `r`.
 request* admission::after(request& r) noexcept
 {
     if (!r.by_sequence.is_linked())
-        return static_cast<request*>(async_op_list::after(r));
-    const auto next = std::next(again_.iterator_to(r));
-    return next == again_.end() ? static_cast<request*>(queue_.front()) : &*next;
+        return earlier(static_cast<request*>(async_op_list::after(r)), again_.upper_bound(r));
+    auto* in_queue = static_cast<request*>(queue_.front());
+    while (in_queue && in_queue->sequence < r.sequence)
+        in_queue = static_cast<request*>(async_op_list::after(*in_queue));
+    return earlier(in_queue, std::next(again_.iterator_to(r)));
 }
 
 request* admission::find_next(order how) noexcept
 {
+    if (isolating())
+        return occupied() ? nullptr : front();
     request* first = front();
     if (!first || fits(*first))
         return first;
@@ -132,6 +234,9 @@ request* admission::next(order how) noexcept
 void admission::finished(request& r) noexcept
 {
     forget_deadline(r);
+    clear_suspicion(r);
+    if (!beside_.empty())
+        std::erase(beside_, &r);
     started_.erase(started_.iterator_to(r));
     --in_flight_;
     overtaking_.reset();
@@ -139,6 +244,7 @@ void admission::finished(request& r) noexcept
         --oversize_;
     else
         bytes_ -= r.bytes;
+    give_back_instance(r);
 }
 
 request* admission::expired(time_point now) noexcept
@@ -146,9 +252,10 @@ request* admission::expired(time_point now) noexcept
     if (deadlines_.empty() || deadlines_.begin()->options.deadline > now)
         return nullptr;
     request* r = &*deadlines_.begin();
-    forget_deadline(*r);
     if (r->queued)
-        unlink(*r);
+        remove(*r);
+    else
+        forget_deadline(*r);
     return r;
 }
 
@@ -159,8 +266,15 @@ admission::time_point admission::first_deadline() const noexcept
 
 void admission::remove(request& r) noexcept
 {
+    const bool was_parked = r.parked;
     forget_deadline(r);
     unlink(r);
+    clear_suspicion(r);
+    if (!was_parked)
+        give_back_instance(r);
+    else
+        // Runs of other plans may have waited only for this one.
+        unpark(*r.pool);
 }
 
 void admission::forget_deadline(request& r) noexcept
@@ -172,8 +286,10 @@ void admission::forget_deadline(request& r) noexcept
 void admission::unlink(request& r) noexcept
 {
     overtaking_.reset();
-    if (r.by_sequence.is_linked())
-        again_.erase(again_.iterator_to(r));
+    if (r.parked)
+        r.pool->unpark(r);
+    else if (r.by_sequence.is_linked())
+        (r.suspicion == suspicion::none ? again_ : ready_suspects_).erase(ordered_requests::s_iterator_to(r));
     else
         queue_.remove(r);
     r.queued = false;
@@ -182,16 +298,32 @@ void admission::unlink(request& r) noexcept
 
 void admission::forget_in_flight() noexcept
 {
-    started_.clear_and_dispose([this](request* r) { forget_deadline(*r); });
+    started_.clear_and_dispose([this](request* r) {
+        forget_deadline(*r);
+        clear_suspicion(*r);
+    });
+    beside_.clear();
     in_flight_ = bytes_ = oversize_ = 0;
 }
 
 request* admission::pop() noexcept
 {
-    request* r = front();
+    request* r = ready_suspects_.empty() ? oldest() : &*ready_suspects_.begin();
     if (r)
         remove(*r);
+    for (auto pool = pools_.begin(); !r && pool != pools_.end(); ++pool)
+        r = pop(**pool);
     return r;
+}
+
+request* admission::pop(instance_pool& pool) noexcept
+{
+    for (request& r : pool.waiting())
+        if (r.pool == &pool) {
+            remove(r);
+            return &r;
+        }
+    return nullptr;
 }
 
 } // namespace coaccel::detail

@@ -110,8 +110,9 @@ result<context_source> find_source(const device_options& options, const boost::a
     o.faults = options.host.injector;
     o.copy_threads = options.cuda.helper_threads;
     auto made = worker::make_source(o, executor);
-    return context_source{std::move(made.make), true, std::move(made.give_up), std::move(made.has_standby),
-                          std::move(made.rest), true};
+    return context_source{
+        std::move(made.make),         true, std::move(made.give_up), std::move(made.has_standby), std::move(made.rest),
+        std::move(made.make_standby), true};
 }
 
 } // namespace coaccel::detail

@@ -23,6 +23,8 @@ struct context_source {
     std::function<bool()> has_standby{};
     /// Releases the standbys; blocks. A context can still be created later. Empty if there are no standbys.
     std::function<void()> rest{};
+    /// Makes a context from a standby, which takes over when the current one is lost. Empty if there are no standbys.
+    context_factory make_standby{};
     /// Each context has its own process, so the death of one says nothing about the next.
     bool isolated = false;
 };

@@ -24,6 +24,10 @@ public:
     bool blocks() const noexcept { return source_.blocks; }
     /// Whether each context has its own process.
     bool isolated() const noexcept { return source_.isolated; }
+    /// Whether a context can be made before the current one is lost.
+    bool makes_standbys() const noexcept { return source_.make_standby != nullptr; }
+    /// Makes such a context. Called by a job of `run_creation`.
+    const context_factory& standby_factory() const noexcept { return source_.make_standby; }
     /// Whether another context is ready or will be soon.
     bool has_standby() const { return source_.has_standby && source_.has_standby(); }
 
@@ -62,7 +66,11 @@ public:
 
     /// The factory, which must be destroyed off the executor: that may stop standby resources, such as workers. No
     /// context can be created afterwards.
-    [[nodiscard]] context_factory take_factory() noexcept { return std::exchange(source_.make, nullptr); }
+    [[nodiscard]] context_factory take_factory() noexcept
+    {
+        source_.make_standby = nullptr;
+        return std::exchange(source_.make, nullptr);
+    }
     /// Destroys the factory off the executor, unless it is gone.
     void drop_factory();
     /// Everything that is left, to be destroyed by the caller; nothing in a forked child.

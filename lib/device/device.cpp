@@ -17,7 +17,8 @@ asio::any_io_executor executor_of(const core_ptr& core) noexcept
 void submit(const core_ptr& core, request& r)
 {
     if (!core)
-        r.ec = op_error(errc::invalid_argument, "device", {"it is empty: default-constructed or moved from"});
+        r.ec = op_error(errc::invalid_argument, r.title ? std::string_view(r.title->text) : "device",
+                        {"it is empty: default-constructed or moved from"});
     else if (r.call == request_kind::exec && r.ops.empty())
         r.ec = op_error(errc::invalid_argument, "op_list", {"it has no ops"});
     else

@@ -38,7 +38,8 @@ device_core::device_core(asio::any_io_executor ex, const device_options& options
     : executor_(std::move(ex)), options_(options), identity_{next_device_id(), 0},
       supply_(executor_, find_usable_source(options, executor())),
       life_(supply_.unusable() ? restart_policy{} : options.restart), admission_(options.queue),
-      completions_(context_of(executor())), random_(identity_.device), published_(executor())
+      completions_(context_of(executor())), standby_slot_(supply_.makes_standbys()), random_(identity_.device),
+      published_(executor())
 {}
 
 device_core::~device_core()
@@ -63,8 +64,11 @@ void device_core::submit(request& r)
     // An idle device needs no posted turn: on its own executor, the turn can run in the caller's thread. Not if the
     // turn would call a user function, because the caller may hold a lock.
     const auto is_users = [](const bound_op& o) { return o.info->lib == library::user; };
-    const bool here = r.call == request_kind::exec && supply_.blocks() && !published_.busy() &&
-                      std::ranges::none_of(r.ops, is_users) && runs_here(executor());
+    const bool calls_users = std::ranges::any_of(r.ops, is_users) ||
+                             (r.pool && static_cast<const run_call&>(r).plan().calls_users) ||
+                             (r.graph && !r.graph->refused() && r.graph->plan()->calls_users);
+    const bool here =
+        r.call == request_kind::exec && supply_.blocks() && !published_.busy() && !calls_users && runs_here(executor());
     if (!inbox_.push(r))
         return;
     if (!here)
@@ -129,44 +133,84 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     if (now_ >= retry_at_) {
         retry_at_ = clock::time_point::max();
         // A stopping device without work does not try again, even if a restart is due.
-        follow(life_.advance_stop(has_work()));
+        advance_stop();
         follow(life_.due());
     }
     expire();
+    look_for_overdue();
+    end_long_isolation();
+    if (dropped_plans_)
+        close_dropped_plans();
 
     next_turn next;
     if (context_) {
-        if (life_.open())
-            serve_side_calls();
-        launch();
-        release_due();
-        now_ = clock::now();
-        // If requests have already completed, such as with an error, do not delay their handlers by polling.
-        next = context_->turn(now_, completions_.empty() ? patience : clock::duration::zero());
-        if (lost_)
-            on_lost(*std::exchange(lost_, std::nullopt));
-        else if (!context_->accepting())
+        const auto generation = identity_.generation;
+        next = work(patience);
+        if (lost_) {
+            const auto loss = *std::exchange(lost_, std::nullopt);
+            on_lost(loss.why, loss.cause);
+        } else if (!context_->accepting())
             life_.condemned();
-        if (context_ && can_launch())
+        // A standby that has taken over has requests for plans on their way, perhaps.
+        if (context_ && life_.running() && identity_.generation != generation)
+            next.when = next_turn::kind::again;
+        // The last run of one of them may have ended.
+        if (dropped_plans_)
+            close_dropped_plans();
+        if (context_ && (can_launch() || can_advance_plans()))
             next.when = next_turn::kind::again;
     }
-    if (!context_)
+    const next_turn of_standby = advance_standby();
+    if (of_standby.when == next_turn::kind::again)
+        next.when = next_turn::kind::again;
+    next.at = std::min(next.at, of_standby.at);
+    if (!context_) {
         releases_.clear();
+        // Without a context there is nothing to unload.
+        if (!plans_.pending() && std::ranges::any_of(plans_.all(), [](const auto& p) { return p->closing; }))
+            forget_plans();
+    }
+    if (!admission_.isolating())
+        inquiry_.close();
+    // Timers for runs that have ended would keep the executor running.
+    if (admission_.in_flight() == 0)
+        next_overdue_ = isolation_end_ = clock::time_point::max();
     // Last, so that the statistics include everything done earlier in the turn.
     controls_.answer_stats([this](stats_call& call) {
         fill(call.stats);
         complete(call, {});
     });
-    follow(life_.advance_replace(admission_.in_flight() > 0 || may_start()));
-    follow(life_.advance_stop(has_work()));
+    follow(life_.advance_replace(admission_.in_flight() > 0 || may_start() || plans_.pending()));
+    advance_stop();
     publish();
+    if (!unused_.empty())
+        dispose_owners();
     // An immediate next turn checks all of these times itself.
-    const bool again = next.when == next_turn::kind::again ||
-                       !executor_.wait_until(std::min({next.at, admission_.first_deadline(), retry_at_}), now_, *this);
+    const bool again =
+        next.when == next_turn::kind::again ||
+        !executor_.wait_until(
+            std::min({next.at, admission_.first_deadline(), retry_at_, next_overdue_, isolation_end_}), now_, *this);
     const auto mine = completions_.end_turn(caller, [this] { post_runner(); });
     if (again || !inbox_.rest())
         schedule();
     return mine;
+}
+
+/// The part of a turn that needs the context.
+next_turn device_core::work(clock::duration patience)
+{
+    const context::scope here(*context_);
+    if (life_.open())
+        serve_side_calls();
+    // A suspect that can start does not wait for further instances, which only other runs need.
+    if (admission_.isolating())
+        launch();
+    advance_plans();
+    launch();
+    release_due();
+    now_ = clock::now();
+    // If requests have already completed, such as with an error, do not delay their handlers by polling.
+    return context_->turn(now_, completions_.empty() ? patience : clock::duration::zero());
 }
 
 void device_core::handle(inbox_node& node)
@@ -182,7 +226,10 @@ void device_core::handle(inbox_node& node)
             on_cancel(n->id, n->why);
         break;
     }
-    case inbox_node::kind::wake: inbox_.woken(); break;
+    case inbox_node::kind::wake:
+        inbox_.woken();
+        standby_woken_ = true;
+        break;
     case inbox_node::kind::created: {
         const std::unique_ptr<created_node> n(static_cast<created_node*>(&node));
         on_created(*n);
@@ -198,10 +245,22 @@ void device_core::handle(inbox_node& node)
         executor_.end(device_executor::work::context);
         while (async_op_base* p = n->dropped.pop_front())
             finished(static_cast<request&>(*p), errc::device_stopped);
-        follow(life_.gone(has_work()));
+        // With a standby, the device stops as one that has a context, so that the standby ends too.
+        follow(life_.gone(has_work() || !standby_slot_.empty()));
+        break;
+    }
+    case inbox_node::kind::standby: {
+        const std::unique_ptr<standby_node> n(static_cast<standby_node*>(&node));
+        on_standby(*n);
         break;
     }
     case inbox_node::kind::handle_dropped: stop(false); break;
+    case inbox_node::kind::plan_dropped: {
+        const auto p = std::move(static_cast<loaded_plan&>(node).self);
+        p->dropped = true;
+        dropped_plans_ |= !p->gone;
+        break;
+    }
     }
 }
 
@@ -232,7 +291,13 @@ void device_core::empty_inbox(async_op_list& orphans) noexcept
             orphans.append(n->dropped);
             break;
         }
+        case inbox_node::kind::standby: {
+            const std::unique_ptr<standby_node> n(static_cast<standby_node*>(node));
+            orphans.append(n->dropped);
+            break;
+        }
         case inbox_node::kind::release: keep(static_cast<release_node&>(*node)); break;
+        case inbox_node::kind::plan_dropped: static_cast<loaded_plan*>(node)->self.reset(); break;
         case inbox_node::kind::wake:
         case inbox_node::kind::handle_dropped: break;
         }
@@ -244,11 +309,16 @@ void device_core::shutdown(async_op_list& out) noexcept
 {
     inbox_.close();
     executor_.release_work();
-    if (context_ && supply_.orphaned())
-        context_.release()->disown(out);
-    if (context_)
-        context_->drop(out);
-    context_.reset();
+    for (auto* c : {&context_, &standby_}) {
+        if (*c && supply_.orphaned())
+            c->release()->disown(out);
+        if (*c)
+            (*c)->drop(out);
+        // Callers have adopted memory in the current context only.
+        if (c == &context_ && *c)
+            last_owners_ = (*c)->take_owners();
+        c->reset();
+    }
     cancellable_.clear();
     admission_.forget_in_flight();
     while (request* r = admission_.pop())
@@ -256,6 +326,7 @@ void device_core::shutdown(async_op_list& out) noexcept
     controls_.take_all(out);
     completions_.take_all(out);
     take_side_calls(out);
+    take_plan_calls(out);
     empty_inbox(out);
     executor_.let_go(out);
     // Not destroyed here, under the lock of the execution context's list, but together with `out`.

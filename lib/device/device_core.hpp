@@ -10,10 +10,15 @@
 #include "device/device_executor.hpp"
 #include "device/device_inbox.hpp"
 #include "device/ending_rule.hpp"
+#include "device/held_buffers.hpp"
+#include "device/inquiry.hpp"
 #include "device/lifecycle.hpp"
 #include "device/op_statistics.hpp"
 #include "device/pinned_calls.hpp"
+#include "device/plan_list.hpp"
 #include "device/published_status.hpp"
+#include "device/standby_plans.hpp"
+#include "device/standby_slot.hpp"
 #include "device/turn_completions.hpp"
 
 #include <coaccel/actor/watch.hpp>
@@ -21,6 +26,7 @@
 #include <coaccel/core/log.hpp>
 #include <coaccel/device/detail/control_requests.hpp>
 #include <coaccel/device/detail/device_access.hpp>
+#include <coaccel/device/detail/graph_requests.hpp>
 #include <coaccel/device/detail/pinned_compile_requests.hpp>
 
 #include <boost/circular_buffer.hpp>
@@ -55,6 +61,7 @@ public:
     void cancel(std::uint64_t cancel_id, asio::cancellation_type type);
     void cancel_all();
     void handle_dropped() noexcept;
+    void drop_plan(const std::shared_ptr<loaded_plan>& p) noexcept;
     std::shared_ptr<buffer_owner> make_owner();
     device_status status() const { return published_.status(); }
     watch<device_status> watch_state() const { return published_.watch_state(); }
@@ -62,7 +69,8 @@ public:
 
     // context_events
     void finished(request& r, error_code ec) noexcept override;
-    void lost(error_code why) noexcept override;
+    void lost(error_code why, loss_cause cause) noexcept override;
+    void unused(std::shared_ptr<void> owner) noexcept override;
     void wake() noexcept override;
     bool has_more() noexcept override { return !inbox_.empty() || can_launch(); }
 
@@ -78,12 +86,14 @@ private:
     struct created_node;
     struct compiled_node;
     struct gone_node;
+    struct standby_node;
     struct release_node;
 
     [[nodiscard]] completion_queue::share turn(turn_caller caller, clock::duration patience);
     void schedule();
     void post_runner();
     void empty_inbox(async_op_list& orphans) noexcept;
+    next_turn work(clock::duration patience);
     void handle(inbox_node& node);
     void on_request(request& r);
     void on_exec(request& r);
@@ -93,9 +103,10 @@ private:
     void on_cancel(std::uint64_t cancel_id, ending why);
     void on_cancel_all();
     void on_created(created_node& node);
+    void install();
     void on_side_call(request& r);
     void on_compiled(compiled_node& node);
-    void on_lost(error_code why);
+    void on_lost(error_code why, loss_cause cause);
 
     void follow(lifecycle::step step);
     /// Like `follow`, and writes to the log.
@@ -104,6 +115,7 @@ private:
     void create_context();
     void close_context();
     void dispose(std::unique_ptr<context> dead);
+    void dispose_owners();
     void stop(bool abandon);
     void fail_everything();
     void finish_stop();
@@ -117,6 +129,11 @@ private:
     void expire();
     bool may_start() noexcept;
     bool can_launch() noexcept { return context_->accepting() && may_start() && admission_.has_next(order()); }
+    /// A suspect is alone on the device; requests for plans count as others.
+    bool can_advance_plans() const noexcept
+    {
+        return life_.open() && context_->accepting() && plans_.has_next() && !admission_.occupied();
+    }
     /// Until the replacement exists, a request for it must not overtake requests for the old context.
     admission::order order() const noexcept
     {
@@ -126,12 +143,59 @@ private:
     void serve_side_calls();
     error_code begin_compile(compile_call& call);
     void end_side_calls(error_code ec);
+
+    void on_load(load_call& r);
+    void on_unload(unload_call& r);
+    void on_part(load_part& part, const error_code& ec);
+    void log_unload_error(const loaded_plan& p, const error_code& ec) const;
+    void advance_plans();
+    sharing sharing_of(const context& c) const noexcept;
+    void log_unshared(const loaded_plan& p, const error_code& why) const;
+    void close_plan(loaded_plan& p);
+    void close_dropped_plans();
+    void end_plan(loaded_plan& p, const error_code& ec);
+    void end_load(load_call& r, const error_code& ec);
+    void leave_load(loaded_plan& p, const error_code& ec);
+    void end_plans(const error_code& ec);
+    void end_plan_calls(const error_code& ec);
+    void cancel_load(load_call& r);
+    void forget_plans();
+    void take_plan_calls(async_op_list& out) noexcept;
+    error_code check_run(const run_call& r) const noexcept;
+    static error_code is_unloaded(const loaded_plan& p) noexcept;
+    void use_instance(run_call& r) const noexcept;
+
+    void create_standby();
+    void on_standby(standby_node& node);
+    void on_standby_part(load_part& part, const error_code& ec);
+    [[nodiscard]] next_turn advance_standby();
+    next_turn turn_standby();
+    [[nodiscard]] bool take_over();
+    void end_standby();
+    void disown_standby();
+    void advance_stop();
+    result<std::shared_ptr<loaded_plan>> make_graph(load_call& r);
+    void release(const any_ref& buffer);
+    error_code check_run(const graph_call& r) const noexcept;
+    error_code refusal_of(const request& r) const noexcept;
+    static void begin_run(request& r) noexcept;
+    static void end_run(request& r) noexcept;
+
     void take_side_calls(async_op_list& out) noexcept;
-    bool may_run_again(const request& r, const error_code& ec) const noexcept;
+    bool is_repeatable(const request& r) const noexcept;
+    bool run_again(request& r, const error_code& ec) noexcept;
+    lifecycle::step judge(const error_code& why, loss_cause cause);
+    void note_poison(loaded_plan& p);
+    static error_code is_quarantined(const loaded_plan& p) noexcept;
+    void on_revive_plan(revive_plan_call& r);
+    void note_started(request& r) noexcept;
+    void note_pace(const request& r) noexcept;
+    void look_for_overdue();
+    void end_long_isolation();
     void give_up(request& r, ending why) noexcept;
     void count(const request& r, const error_code& ec) noexcept;
     void complete(request& r, error_code ec) noexcept;
-    bool has_work() const noexcept { return !admission_.empty() || !compiles_.empty(); }
+    bool has_work() const noexcept { return !admission_.empty() || !compiles_.empty() || plans_.has_calls(); }
     void publish();
     void fill(device_stats& s) const;
     /// For the parts that end requests.
@@ -153,16 +217,46 @@ private:
     control_calls controls_;
     pinned_calls pinned_;
     compile_calls compiles_;
+    plan_list plans_;
+    held_buffers held_;
+    std::uint64_t graphs_recorded_ = 0;
+    /// A plan without handles may still be open.
+    bool dropped_plans_ = false;
     turn_completions completions_;
     std::unique_ptr<context> context_;
-    std::optional<error_code> lost_;
+    /// Loads the plans of the device before it takes over. Its events are those of `context_`: a request for a plan
+    /// says to which of the two it belongs, and a loss belongs to the context whose turn it is.
+    std::unique_ptr<context> standby_;
+    standby_slot standby_slot_;
+    standby_plans standby_plans_;
+    /// The standby may have something to report.
+    bool standby_woken_ = false;
+    struct loss {
+        error_code why;
+        loss_cause cause;
+    };
+    std::optional<loss> lost_;
+    inquiry inquiry_;
+    /// The device has abandoned its context to move to the standby.
+    bool moved_ = false;
+    /// When to look for runs that take too long.
+    clock::time_point next_overdue_ = clock::time_point::max();
+    /// When to let other requests start beside the suspect on the device.
+    clock::time_point isolation_end_ = clock::time_point::max();
     clock::time_point now_{};
     clock::time_point retry_at_ = clock::time_point::max();
     std::uint64_t arrivals_ = 0;
     boost::circular_buffer<std::shared_ptr<release_node>> releases_{16};
+    /// Owners of memory that no op uses any more; destroyed outside the turn.
+    owner_list unused_;
+    /// The owners of the last context, if its execution context is being destroyed.
+    std::unique_ptr<owner_list> last_owners_;
     std::minstd_rand random_;
 
     op_statistics statistics_;
+    std::uint64_t plan_instances_ = 0;
+    std::uint64_t reruns_ = 0;
+    std::uint64_t convicted_ = 0;
     published_status published_;
 
     /// The device whose turn ran last on this thread; used only for comparison.

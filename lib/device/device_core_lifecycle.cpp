@@ -4,6 +4,7 @@
 
 #include <coaccel/core/log.hpp>
 
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,12 @@ void device_core::create_context()
         return follow(life_.lost_for_good(make_error_with_message(
             errc::start_failed, "a forked child of the process that has workers cannot start any")));
     controls_.creating(arrivals_);
+    if (take_over())
+        return install();
     executor_.begin(device_executor::work::context);
+    // The other context would have to wait for it.
+    if (standby_slot_.creating())
+        return standby_slot_.want();
     const context_identity next{identity_.device, identity_.generation + 1};
     const auto no_thread = supply_.run_creation([self = shared_from_this(), next] {
         auto made = self->supply_.make(next, *self, self->options_.context);
@@ -56,6 +62,13 @@ void device_core::on_created(created_node& node)
     if (!node.made)
         return on_create_failed(node.made.error());
     context_ = std::move(node.made).value();
+    install();
+}
+
+/// The device has a context.
+void device_core::install()
+{
+    standby_slot_.renewed();
     ++identity_.generation;
     life_.created();
     if (log_enabled(log_level::info))
@@ -67,18 +80,18 @@ void device_core::on_created(created_node& node)
     controls_.created(completer());
 }
 
-void device_core::lost(error_code why) noexcept
+void device_core::lost(error_code why, loss_cause cause) noexcept
 {
     // The context is still on the call stack; it is destroyed after its turn.
-    lost_ = why;
+    lost_ = {why, cause};
 }
 
-void device_core::on_lost(error_code why)
+void device_core::on_lost(error_code why, loss_cause cause)
 {
     const bool replaceable = context_->replaceable();
     dispose(std::move(context_));
-    const bool standby = supply_.has_standby();
-    follow_failure(why, replaceable ? life_.lost(why, now_, chance(), standby) : life_.lost_for_good(why));
+    forget_plans();
+    follow_failure(why, replaceable ? judge(why, cause) : life_.lost_for_good(why));
 }
 
 void device_core::follow_failure(const error_code& why, lifecycle::step step)
@@ -113,6 +126,21 @@ void device_core::dispose(std::unique_ptr<context> dead)
         [self = shared_from_this(), dead = std::shared_ptr<context>(std::move(dead))]() mutable { dead.reset(); });
 }
 
+void device_core::unused(std::shared_ptr<void> owner) noexcept
+{
+    try {
+        unused_.push_back(std::move(owner));
+    } catch (const std::bad_alloc&) {
+        // `owner` is destroyed here.
+    }
+}
+
+// A deleter is foreign code and may block: cudaFree waits for the GPU.
+void device_core::dispose_owners()
+{
+    supply_.run_end([owners = std::exchange(unused_, {})]() mutable { owners.clear(); });
+}
+
 void device_core::close_context()
 {
     // If no other context follows, the standby resources are released too, before the device reports that it has
@@ -120,6 +148,7 @@ void device_core::close_context()
     auto maker = std::make_shared<context_factory>();
     if (life_.stopping())
         *maker = supply_.take_factory();
+    forget_plans();
     executor_.begin(device_executor::work::context);
     supply_.run_end([self = shared_from_this(), maker = std::move(maker),
                      last = std::shared_ptr<context>(std::move(context_))]() mutable {
@@ -145,6 +174,8 @@ void device_core::fail_everything()
     while (request* r = admission_.pop())
         complete(*r, errc::device_failed);
     end_side_calls(errc::device_failed);
+    end_plan_calls(errc::device_failed);
+    end_standby();
     if (life_.failed_for_good())
         supply_.drop_factory();
     else
@@ -163,6 +194,7 @@ void device_core::finish_stop()
     while (request* r = admission_.pop())
         complete(*r, errc::device_stopped);
     end_side_calls(errc::device_stopped);
+    end_plans(errc::device_stopped);
     controls_.end_shutdowns(completer());
     publish();
     published_.close();
@@ -175,7 +207,10 @@ void device_core::lose_as_orphan()
 {
     // A thread of the parent process that was creating or closing a context at the fork reports nothing here. A context
     // that is closed after the fork is closed by a thread of this process.
-    const bool parents_work = supply_.notice_orphan() && executor_.has(device_executor::work::context);
+    const bool first = supply_.notice_orphan();
+    if (first)
+        disown_standby();
+    const bool parents_work = first && executor_.has(device_executor::work::context);
     if (parents_work)
         executor_.end(device_executor::work::context);
     if (supply_.isolated() && context_)

@@ -47,6 +47,8 @@ struct device_core::self_reference final : async_op_base {
     {
         // Each release node holds a reference to the device.
         core->releases_.clear();
+        // Their destructors are foreign code, which must not run under the lock of the execution context's list.
+        const auto owners = std::move(core->last_owners_);
         // The source may hold the executor and standby workers.
         const auto source = core->supply_.take_all();
         delete this;
@@ -76,6 +78,13 @@ struct device_core::compiled_node final : inbox_node {
 
 struct device_core::gone_node final : inbox_node {
     gone_node() noexcept : inbox_node(kind::gone) {}
+    async_op_list dropped;
+};
+
+/// The standby has been made, or could not be, or has been ended with these requests on their way.
+struct device_core::standby_node final : inbox_node {
+    standby_node() noexcept : inbox_node(kind::standby) {}
+    result<std::unique_ptr<context>> made = errc::device_stopped;
     async_op_list dropped;
 };
 

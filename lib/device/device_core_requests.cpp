@@ -1,4 +1,3 @@
-#include "context/buffers/operands.hpp"
 #include "device/device_core_nodes.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
@@ -12,28 +11,6 @@ namespace {
 
 // How many requests one turn starts before it yields the executor.
 constexpr int launches_per_turn = 256;
-
-bool same_memory(const any_ref& a, const any_ref& b) noexcept
-{
-    return a.device == b.device && a.generation == b.generation && a.slot == b.slot && a.version == b.version;
-}
-
-/// Whether its operands refer only to memory that it allocates itself.
-bool names_nothing_old(const request& r) noexcept
-{
-    const auto made_before = [&](std::size_t op, const any_ref& ref) {
-        return std::ranges::any_of(r.ops.first(op), [&](const bound_op& o) {
-            return o.info->role == op_role::allocate && same_memory(static_cast<const allocation*>(o.reply)->ref, ref);
-        });
-    };
-    for (std::size_t i = 0; i < r.ops.size(); ++i)
-        for (std::size_t f = 0; f < r.ops[i].info->operands.size(); ++f) {
-            const any_ref& ref = operand_of(r.ops[i], f);
-            if (ref.device != 0 && !made_before(i, ref))
-                return false;
-        }
-    return true;
-}
 
 } // namespace
 
@@ -55,6 +32,10 @@ void device_core::on_request(request& r)
     case request_kind::revive: return on_revive(r);
     case request_kind::pinned:
     case request_kind::compile: return on_side_call(r);
+    case request_kind::load: return on_load(static_cast<load_call&>(r));
+    case request_kind::unload: return on_unload(static_cast<unload_call&>(r));
+    case request_kind::revive_plan: return on_revive_plan(static_cast<revive_plan_call&>(r));
+    case request_kind::part: break;
     }
 }
 
@@ -64,6 +45,8 @@ void device_core::on_exec(request& r)
         return complete(r, errc::device_stopped);
     if (life_.failed())
         return complete(r, errc::device_failed);
+    if (const auto ec = refusal_of(r))
+        return complete(r, ec);
     const auto open = [this] { return context_ && context_->accepting() && life_.open(); };
     // Requests that arrived in the same turn have not been started yet, although there may be room for them.
     if (admission_.would_refuse(r) && open()) {
@@ -71,7 +54,8 @@ void device_core::on_exec(request& r)
         launch();
     }
     if (auto ec = admission_.offer(r, open(), now_))
-        complete(r, ec);
+        return complete(r, ec);
+    begin_run(r);
 }
 
 void device_core::on_shutdown(shutdown_call& r)
@@ -85,6 +69,7 @@ void device_core::on_shutdown(shutdown_call& r)
     while (request* waiting = admission_.pop())
         complete(*waiting, errc::device_stopped);
     end_side_calls(errc::device_stopped);
+    end_plan_calls(errc::device_stopped);
 }
 
 void device_core::on_replace(request& r)
@@ -128,6 +113,11 @@ void device_core::on_cancel(std::uint64_t cancel_id, ending why)
         break;
     case request_kind::pinned: pinned_.remove(static_cast<pinned_call&>(r)); break;
     case request_kind::compile: compiles_.remove(static_cast<compile_call&>(r)); break;
+    case request_kind::load: cancel_load(static_cast<load_call&>(r)); break;
+    case request_kind::unload: static_cast<unload_call&>(r).detach_plans(); break;
+    // It is answered in the turn in which it arrives.
+    case request_kind::revive_plan:
+    case request_kind::part: return;
     case request_kind::start:
     case request_kind::shutdown:
     case request_kind::replace:
@@ -146,14 +136,15 @@ void device_core::on_cancel_all()
         complete(*r, asio::error::operation_aborted);
     admission_.for_each_in_flight([this](request& r) { give_up(r, ending::terminal); });
     end_side_calls(asio::error::operation_aborted);
+    end_plan_calls(asio::error::operation_aborted);
 }
 
 // A release never overtakes earlier requests.
 void device_core::release_due()
 {
-    const request* waiting = admission_.front();
+    const request* waiting = admission_.oldest();
     while (!releases_.empty() && (!waiting || releases_.front()->after < waiting->sequence)) {
-        context_->release(releases_.front()->ref);
+        release(releases_.front()->ref);
         releases_.pop_front();
     }
 }
@@ -193,6 +184,9 @@ void device_core::give_up(request& r, ending why) noexcept
 bool device_core::may_start() noexcept
 {
     const request* next = admission_.front();
+    // A suspect is alone on the device; requests for plans count as others.
+    if (admission_.isolating() && plans_.pending())
+        return false;
     return next && life_.running() && (life_.open() || controls_.precedes_replacement(next->sequence));
 }
 
@@ -203,38 +197,40 @@ void device_core::launch()
         request* r = may_start() ? admission_.next(order()) : nullptr;
         if (!r)
             return;
+        if (r->pool)
+            use_instance(static_cast<run_call&>(*r));
+        // First, because it may end at once.
+        note_started(*r);
         context_->submit(*r, now_);
     }
 }
 
 void device_core::finished(request& r, error_code ec) noexcept
 {
-    admission_.finished(r);
-    if (may_run_again(r, ec)) {
-        r.outcome = {};
-        for (bound_op& o : r.ops) {
-            o.status = {};
-            o.state = nullptr;
-        }
-        return admission_.put_back(r);
+    if (r.call == request_kind::part) {
+        auto& part = static_cast<load_part&>(r);
+        return part.standby ? on_standby_part(part, ec) : on_part(part, ec);
     }
+    admission_.finished(r);
+    if (run_again(r, ec))
+        return;
+    inquiry_.ended(r);
+    if (!ec)
+        note_pace(r);
     statistics_.ran(r, std::max(now_, r.ended) - r.arrived);
+    end_run(r);
     // Destroying it releases the memory it allocated.
     if (r.answered)
         return r.destroy();
     complete(r, r.given_up == given_up::no ? ec : error_of(r.given_up));
 }
 
-bool device_core::may_run_again(const request& r, const error_code& ec) const noexcept
-{
-    return r.options.retry == retry::idempotent && is_context_lost(ec) && r.given_up == given_up::no &&
-           !life_.abandoning() && !life_.failed() && names_nothing_old(r);
-}
-
 void device_core::complete(request& r, error_code ec) noexcept
 {
     cancellable_.remove(r);
+    inquiry_.ended(r);
     count(r, ec);
+    end_run(r);
     r.ec = ec;
     completions_.add(r);
 }
@@ -255,12 +251,23 @@ void device_core::fill(device_stats& s) const
     s.in_flight = admission_.in_flight();
     s.at = clock::now();
     s.restarts = identity_.generation > 1 ? identity_.generation - 1 : 0;
+    s.plan_instances = plan_instances_;
+    s.standby_plans = standby_plans_.loaded();
+    s.reruns = reruns_;
+    s.convicted = convicted_;
+    s.quarantined_plans = static_cast<std::uint64_t>(
+        std::ranges::count_if(plans_.all(), [](const auto& p) { return p->is_quarantined(); }));
     if (context_) {
         s.backend = context_->backend_name();
         s.hardware = context_->hardware();
         s.memory = context_->memory();
         s.live_buffers = context_->live_buffers();
     }
+    // The contexts do not count it, and it exists without any.
+    s.memory.shared = plans_.shared().bytes();
+    s.memory.used += s.memory.shared;
+    s.memory.reserved += s.memory.shared;
+    s.memory.high_water += s.memory.shared;
     statistics_.fill(s);
 }
 

@@ -132,21 +132,25 @@ std::optional<lane_policy> lanes(string_view text)
         return lane_policy::per_library();
     if (text == "single")
         return lane_policy::single();
-    constexpr string_view pooled = "pooled:";
-    if (!text.starts_with(pooled))
-        return std::nullopt;
-    const auto n = number<int>(text.substr(pooled.size()));
-    return n ? std::optional(lane_policy::pooled(*n)) : std::nullopt;
+    for (const auto how : {lane_policy::kind::chained, lane_policy::kind::pooled}) {
+        const string_view name = how == lane_policy::kind::chained ? "chained:" : "pooled:";
+        if (!text.starts_with(name))
+            continue;
+        const auto n = number<int>(text.substr(name.size()));
+        return n ? std::optional(lane_policy{how, *n}) : std::nullopt;
+    }
+    return std::nullopt;
 }
 
 std::string text_of(const lane_policy& p)
 {
     switch (p.how) {
+    case lane_policy::kind::per_library: return "per_library";
     case lane_policy::kind::single: return "single";
     case lane_policy::kind::pooled: return "pooled:" + std::to_string(p.count);
-    case lane_policy::kind::per_library: break;
+    case lane_policy::kind::chained: break;
     }
-    return "per_library";
+    return "chained:" + std::to_string(p.count);
 }
 
 template <class T>
@@ -210,7 +214,7 @@ std::string expected(const text_field& f)
     case form::bytes: return "a number of bytes, such as 4096, 64M or 2G";
     case form::time: return "a time, such as 20us, 5ms, 30s or 0";
     case form::fraction: return "a number";
-    case form::lanes: return "per_library, single or pooled:n";
+    case form::lanes: return "chained:n, per_library, single or pooled:n";
     case form::choice: break;
     }
     std::string all;

@@ -42,6 +42,17 @@ lifecycle::step lifecycle::lost(const error_code& why, time_point now, double ra
     return next.what == command::wait && standby ? create() : next;
 }
 
+lifecycle::step lifecycle::lost_excused(const error_code& why, time_point now, std::size_t earlier)
+{
+    budget_.forgive(earlier);
+    const step next = decide(why, now, 0);
+    if (next.what == command::wait)
+        budget_.forgive(1);
+    else if (!std::exchange(used_up_, false))
+        return next;
+    return create();
+}
+
 lifecycle::step lifecycle::lost_for_good(const error_code& why) noexcept
 {
     reason_ = why;

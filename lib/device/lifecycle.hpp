@@ -49,6 +49,9 @@ public:
     void condemned() noexcept { suspect_ = true; }
     /// `standby`: another context is ready or will be soon, so the restart need not be delayed.
     step lost(const error_code& why, time_point now, double random, bool standby = false);
+    /// The context is lost for a reason that is known and gone. The loss does not count, nor do the `earlier` losses
+    /// before it that have the same cause, and the restart is not delayed.
+    step lost_excused(const error_code& why, time_point now, std::size_t earlier);
     step due() noexcept;
 
     /// Creates a context for a device that has failed, with a fresh restart budget. Does nothing if it has failed for

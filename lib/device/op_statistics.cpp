@@ -43,14 +43,14 @@ std::string name_of(std::span<const bound_op> ops)
 
 } // namespace
 
-op_statistics::row& op_statistics::row_of(std::span<const bound_op> ops)
+op_statistics::row& op_statistics::row_of(const request& r)
 {
-    const auto key = key_of(ops);
+    const auto key = r.title ? r.title->key : key_of(counted(r));
     if (last_row_ && key == last_key_)
         return *last_row_;
     auto found = rows_.find(key);
     if (found == rows_.end())
-        found = rows_.emplace(key, std::make_unique<row>(name_of(ops))).first;
+        found = rows_.emplace(key, std::make_unique<row>(r.title ? r.title->text : name_of(counted(r)))).first;
     last_key_ = key;
     last_row_ = found->second.get();
     return *last_row_;
@@ -58,7 +58,7 @@ op_statistics::row& op_statistics::row_of(std::span<const bound_op> ops)
 
 void op_statistics::ran(const request& r, std::chrono::nanoseconds time) noexcept
 try {
-    row_of(counted(r)).times.add(time);
+    row_of(r).times.add(time);
 } catch (const std::bad_alloc&) {
     // No memory for a new row: the op is missing from the latencies.
 }
@@ -75,6 +75,11 @@ void op_statistics::ended(const request& r, const error_code& ec) noexcept
     ++completed_;
     const auto ops = counted(r);
     ops_ += ops.size();
+    if (r.pool) {
+        bytes_to_device_ += r.bytes - r.bytes_to_host;
+        bytes_to_host_ += r.bytes_to_host;
+        return;
+    }
     if (r.bytes > 0 && !ops.back().info->operands.empty())
         (writes(ops.back().info->operands.front().mode) ? bytes_to_device_ : bytes_to_host_) += r.bytes;
 }

@@ -28,7 +28,7 @@ public:
 private:
     struct row;
 
-    row& row_of(std::span<const bound_op> ops);
+    row& row_of(const request& r);
 
     struct row {
         explicit row(std::string n) : name(std::move(n)) {}

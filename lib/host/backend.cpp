@@ -25,7 +25,8 @@ result<std::unique_ptr<backend>> backend::create(const options& o)
 }
 
 backend::backend(const options& o)
-    : options_(o), table_(all_ops()), memory_(o.memory_limit), pinned_(std::make_shared<pinned_memory>(o.pinned_limit))
+    : options_(o), table_(all_ops()), memory_(o.memory_limit), exportable_(memory_),
+      pinned_(std::make_shared<pinned_memory>(o.pinned_limit))
 {
     if (o.mode == host_mode::inline_)
         return;
@@ -99,21 +100,37 @@ hardware_info backend::hardware() const
     return {.name = "CPU", .multiprocessors = pool_ ? pool_->threads() : 1};
 }
 
-result<void*> backend::allocate(stream&, std::size_t bytes, memory_kind)
+result<void*> backend::allocate(stream&, std::size_t bytes, memory_kind kind)
 {
     if (dead())
         return errc::context_lost;
     if (options_.injector->out_of_memory(memory_.info().used + bytes))
         return errc::out_of_memory;
-    return memory_.allocate(bytes);
+    return kind == memory_kind::exportable ? exportable_.allocate(bytes) : memory_.allocate(bytes);
 }
 
-void backend::release(stream& s, void* memory, std::size_t, memory_kind) noexcept
+void backend::release(stream& s, void* memory, std::size_t, memory_kind kind) noexcept
 {
-    if (s.state_->passed() == s.state_->pushed())
-        memory_.release(memory);
+    const bool exportable = kind == memory_kind::exportable;
+    if (s.state_->passed() != s.state_->pushed())
+        (void)push(*s.state_, {.what = exportable ? stream_item::kind::release_exportable : stream_item::kind::release,
+                               .memory = memory});
+    else if (exportable)
+        exportable_.release(memory);
     else
-        (void)push(*s.state_, {.what = stream_item::kind::release, .memory = memory});
+        memory_.release(memory);
+}
+
+result<detail::unique_fd> backend::export_memory(void* memory, std::size_t)
+{
+    return exportable_.seal(memory);
+}
+
+result<void*> backend::import_memory(detail::unique_fd descriptor, std::size_t bytes)
+{
+    if (options_.injector->out_of_memory(memory_.info().used + bytes))
+        return errc::out_of_memory;
+    return exportable_.map(descriptor, bytes);
 }
 
 memory_info backend::memory() const noexcept
@@ -199,6 +216,7 @@ bool backend::run_item(stream_state& s, const stream_item& item)
             return false;
         break;
     case stream_item::kind::release: memory_.release(item.memory); break;
+    case stream_item::kind::release_exportable: exportable_.release(item.memory); break;
     case stream_item::kind::wait:
         if (item.other->passed() < item.position) {
             item.other->watch(item.position, {[](void* argument) noexcept {

@@ -2,6 +2,7 @@
 #define COACCEL_HOST_BACKEND_HPP
 
 #include "context/library_resources.hpp"
+#include "host/exportable_memory.hpp"
 #include "host/memory_pool.hpp"
 #include "host/op_table.hpp"
 #include "host/pinned_memory.hpp"
@@ -74,6 +75,9 @@ public:
 
     result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind = memory_kind::device);
     void release(stream& s, void* memory, std::size_t bytes, memory_kind kind = memory_kind::device) noexcept;
+    static bool can_export() noexcept { return true; }
+    result<detail::unique_fd> export_memory(void* memory, std::size_t bytes);
+    result<void*> import_memory(detail::unique_fd descriptor, std::size_t bytes);
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
     error_code pin(std::span<std::byte>) noexcept { return {}; }
     memory_info memory() const noexcept;
@@ -105,6 +109,7 @@ private:
     options options_;
     const op_table& table_;
     memory_pool memory_;
+    exportable_memory exportable_;
     std::shared_ptr<pinned_memory> pinned_;
     detail::resource_set resources_;
     std::vector<std::unique_ptr<stream_state>> streams_;

@@ -59,7 +59,7 @@ result<void*> memory_pool::allocate(std::size_t bytes)
         (std::max<std::size_t>(bytes, 1) + size_class::granule - 1) / size_class::granule * size_class::granule;
     const auto wanted = size_class::of(used);
     const std::scoped_lock lock(mutex_);
-    if (used > limit_ || used_ > limit_ - used)
+    if (exceeds(used))
         return errc::out_of_memory;
     block* b = take(wanted);
     if (!b)
@@ -68,7 +68,7 @@ result<void*> memory_pool::allocate(std::size_t bytes)
     live_.push_back(*b);
     used_ += used;
     taken_ += b->bytes;
-    high_water_ = std::max(high_water_, used_);
+    high_water_ = std::max(high_water_, used_ - outside_);
     note_use();
     return b + 1;
 }
@@ -84,7 +84,7 @@ memory_pool::block* memory_pool::take(size_class wanted) noexcept
         kept_bytes_ -= b.bytes;
         return &b;
     }
-    while (!kept_.empty() && taken_ + kept_bytes_ + wanted.bytes > limit_)
+    while (!kept_.empty() && outside_ + shared_ + taken_ + kept_bytes_ + wanted.bytes > limit_)
         drop_oldest();
     block* b = obtain(wanted);
     while (!b && !kept_.empty()) {
@@ -106,6 +106,35 @@ void memory_pool::release(void* memory) noexcept
     kept_bytes_ += b.bytes;
     while (kept_bytes_ > most_kept())
         drop_oldest();
+}
+
+bool memory_pool::count(outside what, std::size_t bytes) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    if (exceeds(bytes))
+        return false;
+    (what == outside::shared ? shared_ : outside_) += bytes;
+    if (what == outside::own)
+        used_ += bytes;
+    while (!kept_.empty() && outside_ + shared_ + taken_ + kept_bytes_ > limit_)
+        drop_oldest();
+    return true;
+}
+
+void memory_pool::uncount(outside what, std::size_t bytes) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    (what == outside::shared ? shared_ : outside_) -= bytes;
+    if (what == outside::own)
+        used_ -= bytes;
+}
+
+void memory_pool::share(std::size_t bytes) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    outside_ -= bytes;
+    used_ -= bytes;
+    shared_ += bytes;
 }
 
 /// Memory that was in use recently is likely to be needed again.
@@ -175,10 +204,10 @@ memory_info memory_pool::info() const noexcept
 {
     const std::scoped_lock lock(mutex_);
     return {.used = used_,
-            .free = limit_ - used_,
+            .free = limit_ - used_ - shared_,
             .total = limit_,
-            .reserved = taken_ + kept_bytes_,
-            .high_water = high_water_};
+            .reserved = outside_ + taken_ + kept_bytes_,
+            .high_water = high_water_ + outside_};
 }
 
 } // namespace coaccel::host

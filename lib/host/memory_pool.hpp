@@ -24,6 +24,20 @@ public:
 
     result<void*> allocate(std::size_t bytes);
     void release(void* memory) noexcept;
+
+    /// Memory that does not come from this pool but counts towards its limit.
+    enum class outside : std::uint8_t {
+        /// Of this process alone: part of memory_info::used.
+        own,
+        /// Shared with other processes; the parent counts it.
+        shared,
+    };
+    /// False: the limit would be exceeded.
+    [[nodiscard]] bool count(outside what, std::size_t bytes) noexcept;
+    void uncount(outside what, std::size_t bytes) noexcept;
+    /// Memory that was `own` is shared from now on.
+    void share(std::size_t bytes) noexcept;
+
     /// Returns the kept blocks to the system.
     void trim() noexcept;
     memory_info info() const noexcept;
@@ -50,6 +64,8 @@ private:
     using class_list = boost::intrusive::list<block, boost::intrusive::member_hook<block, hook, &block::by_class>,
                                               boost::intrusive::constant_time_size<false>>;
 
+    /// Whether the memory of that size would exceed the limit.
+    bool exceeds(std::size_t bytes) const noexcept { return bytes > limit_ || used_ + shared_ > limit_ - bytes; }
     block* take(size_class wanted) noexcept;
     static block* obtain(size_class wanted) noexcept;
     static void give_back(block& b) noexcept;
@@ -63,10 +79,13 @@ private:
     age_list live_;
     age_list kept_;
     std::array<class_list, size_class::count> kept_of_class_;
-    // In bytes: requested; in blocks in use; in kept blocks.
+    // In bytes: requested, with that outside; outside the pool; in blocks in use; in kept blocks.
     std::uint64_t used_ = 0;
+    std::uint64_t outside_ = 0;
+    std::uint64_t shared_ = 0;
     std::uint64_t taken_ = 0;
     std::uint64_t kept_bytes_ = 0;
+    /// Without that outside: as soon as it is shared, the parent adds it.
     std::uint64_t high_water_ = 0;
     /// The peak of taken_ in the previous and in the current period; a period is a number of allocations.
     std::uint64_t last_peak_ = 0;

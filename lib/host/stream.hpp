@@ -17,7 +17,7 @@ class stream_state;
 
 /// One command of a stream; commands run in order.
 struct stream_item {
-    enum class kind : std::uint8_t { op, wait, release };
+    enum class kind : std::uint8_t { op, wait, release, release_exportable };
 
     kind what = kind::op;
     kernel run = nullptr;

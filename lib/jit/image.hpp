@@ -32,6 +32,10 @@ struct image {
     signature parameters;
     /// Number of the host function in the registry; 0: none.
     std::uint32_t host = 0;
+    /// What the code was compiled from; empty if this is unknown, as in a worker.
+    std::string source;
+    /// How it was compiled.
+    compile_options options;
 };
 
 /// The result of the compiler or of the disk cache.
@@ -40,6 +44,8 @@ struct compiled_code {
     std::string code;
     std::string log;
     bool from_cache = false;
+    /// What it was compiled from; empty: unknown.
+    std::string source{};
 };
 
 /// Makes a kernel from compiled code and the host function of the options, if any.

@@ -51,6 +51,8 @@ result<kernel> make_kernel(const compile_options& options, compiled_code code)
     made->code = std::move(code.code);
     made->log = std::move(code.log);
     made->from_cache = code.from_cache;
+    made->source = std::move(code.source);
+    made->options = options;
     made->parameters = parse_symbol(made->symbol);
     if (options.host()) {
         std::string why;

@@ -36,7 +36,7 @@ detail::unique_fd take(descriptor d)
 // Programs that a plug-in executes must not inherit the descriptors: they would keep the lifeline open.
 void keep_descriptors()
 {
-    for (int d = static_cast<int>(descriptor::control); d <= static_cast<int>(descriptor::lifeline); ++d)
+    for (int d = static_cast<int>(descriptor::control); d <= static_cast<int>(descriptor::descriptors); ++d)
         (void)::fcntl(d, F_SETFD, FD_CLOEXEC);
 }
 
@@ -138,6 +138,7 @@ int serve(const char* plugin)
         return fail(staging.error());
     auto request_bell = doorbell::adopt_wait(take(descriptor::request_bell));
     auto reply_bell = doorbell::adopt_ring(take(descriptor::reply_bell));
+    descriptor_socket descriptors(take(descriptor::descriptors));
 
     // The parent, which outlives its workers, decides which op fails.
     host_faults plan;
@@ -147,7 +148,7 @@ int serve(const char* plugin)
     fault_injector faults(plan);
 
     server s({control, memory.subspan(ring_offset, ring_bytes), memory.subspan(ring_offset + ring_bytes, ring_bytes),
-              staging.value().bytes(), request_bell, reply_bell});
+              staging.value().bytes(), request_bell, reply_bell, descriptors});
     const auto options = options_from(setup, plugin, faults);
     const error_code bad = options.context.check();
     auto source = bad ? result<detail::context_source>(bad) : detail::find_backend(options);

@@ -106,9 +106,9 @@ private:
 };
 
 /// The devices of a run, and the faults injected into them.
-class plan {
+class scenario {
 public:
-    virtual ~plan() = default;
+    virtual ~scenario() = default;
 
     virtual coaccel::device_options options_for(int seat) const = 0;
     /// The maximum number of elements of a copy.
@@ -133,11 +133,11 @@ public:
     virtual std::uint64_t left() { return 0; }
 };
 
-/// The options that the devices of all plans share.
+/// The options that the devices of all scenarios share.
 coaccel::device_options common_options(int seat);
 
-std::unique_ptr<plan> in_process_plan();
-std::unique_ptr<plan> worker_plan();
+std::unique_ptr<scenario> in_process_scenario();
+std::unique_ptr<scenario> worker_scenario();
 
 asio::awaitable<void> pause(std::chrono::milliseconds time);
 

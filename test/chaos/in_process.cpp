@@ -7,7 +7,7 @@ using namespace coaccel;
 using namespace std::chrono_literals;
 
 /// Devices in this process, with faults injected by the host backend.
-class in_process final : public plan {
+class in_process final : public scenario {
 public:
     device_options options_for(int i) const override
     {
@@ -45,7 +45,7 @@ public:
 
 } // namespace
 
-std::unique_ptr<plan> in_process_plan()
+std::unique_ptr<scenario> in_process_scenario()
 {
     return std::make_unique<in_process>();
 }

@@ -1,6 +1,7 @@
 // Random faults, cancellations, deadlines, releases and shutdowns on several devices, from many coroutines. Every op
 // must complete exactly once, every successful result must be correct, and nothing may be leaked at the end.
 #include "chaos.hpp"
+#include "plan_runs.hpp"
 
 #include <charconv>
 #include <cstdio>
@@ -21,7 +22,7 @@ device_options common_options(int seat)
     device_options o;
     o.kind = device_kind::host;
     o.host.threads = 2;
-    o.context.lanes = seat == 1 ? lane_policy::pooled(3) : lane_policy::per_library();
+    o.context.lanes = seat == 1 ? lane_policy::pooled(3) : seat == 2 ? lane_policy::per_library() : lane_policy();
     o.context.monitor_interval = 5ms;
     o.queue.max_in_flight = 64;
     o.queue.max_queued = 256;
@@ -53,7 +54,7 @@ constexpr int clients_per_device = 60;
 constexpr int thread_count = 3;
 constexpr auto grace = 60s;
 
-asio::awaitable<void> trouble(plan& what, seat& s, tally& counts, const std::atomic<bool>& stop, std::uint32_t seed)
+asio::awaitable<void> trouble(scenario& what, seat& s, tally& counts, const std::atomic<bool>& stop, std::uint32_t seed)
 {
     dice random(seed);
     const auto longest = static_cast<std::uint32_t>(what.longest_pause().count());
@@ -90,7 +91,7 @@ std::uint64_t unended(const std::vector<std::future<void>>& all, steady_clock::t
     return n;
 }
 
-int run(plan& what, int seconds, std::uint32_t seed)
+int run(scenario& what, int seconds, std::uint32_t seed)
 {
     if (!what.begin())
         return 1;
@@ -175,7 +176,7 @@ bool number(const char* text, int& value)
 
 int usage(const char* program)
 {
-    std::fprintf(stderr, "usage: %s [--worker] [--seconds N] [--seed N]\n", program);
+    std::fprintf(stderr, "usage: %s [--worker | --plans] [--seconds N] [--seed N]\n", program);
     return 2;
 }
 
@@ -187,11 +188,14 @@ int main(int argc, char** argv)
     int seconds = 10;
     int seed = static_cast<int>(std::random_device{}() % 1000000) + 1;
     bool isolated = false;
+    bool plans = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
         const char* const next = i + 1 < argc ? argv[i + 1] : "";
         if (word == "--worker")
             isolated = true;
+        else if (word == "--plans")
+            plans = true;
         else if ((word == "--seconds" && chaos::number(next, seconds)) ||
                  (word == "--seed" && chaos::number(next, seed)))
             ++i;
@@ -199,6 +203,8 @@ int main(int argc, char** argv)
             return chaos::usage(argv[0]);
     }
     std::printf("seed=%d\n", seed);
-    const auto what = isolated ? chaos::worker_plan() : chaos::in_process_plan();
+    if (plans)
+        return chaos::run_plans(seconds, static_cast<std::uint32_t>(seed));
+    const auto what = isolated ? chaos::worker_scenario() : chaos::in_process_scenario();
     return chaos::run(*what, seconds, static_cast<std::uint32_t>(seed));
 }

@@ -1,23 +1,20 @@
 #include "chaos.hpp"
 #include "posix/unique_fd.hpp"
+#include "processes.hpp"
 #include "worker/protocol/wire.hpp"
 
 #include <coaccel/core/log.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 namespace chaos {
@@ -26,43 +23,6 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-
-bool is_child(int pid)
-{
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const auto name_end = line.rfind(')');
-    int parent = 0;
-    char state = 0;
-    return name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 &&
-           parent == ::getpid() && state != 'Z';
-}
-
-std::vector<int> children()
-{
-    std::vector<int> found;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-        const std::string name = entry.path().filename();
-        int pid = 0;
-        const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), pid);
-        if (ec == std::errc() && end == name.data() + name.size() && is_child(pid))
-            found.push_back(pid);
-    }
-    return found;
-}
-
-void send(int pid, int signal)
-{
-    if (is_child(pid))
-        ::kill(pid, signal);
-}
-
-std::ptrdiff_t open_descriptors()
-{
-    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
-}
 
 class control_area {
 public:
@@ -178,7 +138,7 @@ struct ends {
 };
 
 /// Devices in worker processes, into which all faults of a process are injected.
-class isolated final : public plan {
+class isolated final : public scenario {
 public:
     device_options options_for(int i) const override
     {
@@ -249,21 +209,7 @@ public:
     void print_ends() const override { ends::print(); }
     bool saw_all_ends() const override { return ends::all(); }
 
-    std::uint64_t left() override
-    {
-        int status = 0;
-        std::uint64_t found = 0;
-        if (::waitpid(-1, &status, WNOHANG) != -1) {
-            found = std::max<std::uint64_t>(children().size(), 1);
-            std::fprintf(stderr, "worker processes that are left: %llu\n", static_cast<unsigned long long>(found));
-        }
-        const auto descriptors = open_descriptors();
-        if (descriptors > descriptors_) {
-            std::fprintf(stderr, "descriptors: %td, and %td before\n", descriptors, descriptors_);
-            found += static_cast<std::uint64_t>(descriptors - descriptors_);
-        }
-        return found;
-    }
+    std::uint64_t left() override { return left_resources(descriptors_); }
 
 private:
     void fault(int pid, int signal)
@@ -327,7 +273,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<plan> worker_plan()
+std::unique_ptr<scenario> worker_scenario()
 {
     return std::make_unique<isolated>();
 }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace fuzz {
@@ -51,6 +52,8 @@ public:
         return record;
     }
 
+    std::span<const std::byte> take_rest() noexcept { return std::exchange(left_, {}); }
+
 private:
     std::span<const std::byte> left_;
 };
@@ -70,6 +73,12 @@ public:
     {
         put(static_cast<std::uint16_t>(record.size()));
         all_.insert(all_.end(), record.begin(), record.end());
+        return *this;
+    }
+
+    script& put_rest(std::span<const std::byte> rest)
+    {
+        all_.insert(all_.end(), rest.begin(), rest.end());
         return *this;
     }
 
@@ -103,6 +112,9 @@ enum request_flag : std::uint8_t { standby = 1, opened = 2 };
 
 /// How a session with a worker starts and ends.
 enum reply_flag : std::uint8_t { greets = 1, is_dropped = 2, dies = 4 };
+
+/// How a file with a plan is read: with a header that fits; without verifying its contents.
+enum file_flag : std::uint8_t { sealed = 1, unchecked = 2 };
 
 enum class ring_step : std::uint8_t { write, read, sleep, written, taken, sleeping, length, poke };
 

@@ -2,6 +2,7 @@
 #include "input.hpp"
 #include "parent_requests.hpp"
 #include "worker/parent/remote_context.hpp"
+#include "worker/protocol/plan_frames.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -34,7 +35,7 @@ public:
             require(ec || !o.info->accepts || o.info->accepts(o.op, o.reply), "a reply is possible");
     }
 
-    void lost(error_code why) noexcept override
+    void lost(error_code why, detail::loss_cause) noexcept override
     {
         require(++losses == 1, "a context is lost once");
         require(bool(why), "a context is lost for a reason");
@@ -83,8 +84,9 @@ struct fake_worker {
                              .heartbeat = {},
                              .log = [](std::string_view) {}};
         static const auto watch = process_monitor::shared();
-        link = std::make_unique<worker_link>(plan, std::move(control), doorbell::create().value(),
-                                             doorbell::create().value(), unique_fd(), std::move(child).value(), watch);
+        link = std::make_unique<worker_link>(
+            plan, std::move(control), doorbell::create().value(), doorbell::create().value(), unique_fd(),
+            std::move(descriptor_socket::create().value().first), std::move(child).value(), watch);
         requests.emplace(block->requests, memory.subspan(ring_offset, ring_bytes));
         replies.emplace(block->replies, memory.subspan(ring_offset + ring_bytes, ring_bytes));
     }
@@ -135,6 +137,8 @@ public:
             std::make_unique<remote_context>(std::move(worker_.link), std::move(watch), ledger_, how, std::move(setup));
         for (const std::uint32_t slot : {1u, 2u})
             make(fuzz::buffer(slot, fuzz::every_request::many));
+        make(fuzz::every_request::plan_memory());
+        make(fuzz::every_request::plan_constant());
     }
 
     void step()
@@ -230,16 +234,36 @@ private:
         decoder in(record);
         message_type what{};
         submit_frame frame;
-        require(in.get(what, message_type::adopt, message_type::image), "a parent writes what a worker understands");
-        if (what != message_type::submit)
-            return;
-        require(get_submit(in, frame), "a parent submits what a worker understands");
+        load_frame load;
+        run_frame run;
+        plan_frame part;
+        require(in.get(what, message_type::adopt, message_type::export_memory),
+                "a parent writes what a worker understands");
+        std::uint64_t id = 0;
+        switch (what) {
+        case message_type::submit:
+            require(get_submit(in, frame), "a parent submits what a worker understands");
+            id = frame.id;
+            break;
+        case message_type::load:
+            require(get_load(in, load), "a parent loads what a worker understands");
+            id = load.head.id;
+            break;
+        case message_type::run:
+            require(get_run(in, run), "a parent runs what a worker understands");
+            id = run.head.id;
+            break;
+        case message_type::plan: return require(get_plan(in, part), "a parent sends plans that a worker understands");
+        default: return;
+        }
         encoder out;
         out.put(message_type::ended);
-        out.put(frame.id);
+        out.put(id);
         out.put_bytes(rest);
         if (!otherwise)
             put_results(out, frame);
+        if (!otherwise && what == message_type::load)
+            out.put(std::uint8_t(1));
         worker_.say(out.record());
     }
 

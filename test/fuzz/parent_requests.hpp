@@ -2,6 +2,7 @@
 #define COACCEL_TEST_FUZZ_PARENT_REQUESTS_HPP
 
 #include "seeds.hpp"
+#include "support/plan_records.hpp"
 
 #include <coaccel/core/detail/request.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
@@ -9,6 +10,8 @@
 #include <coaccel/ops/memory.hpp>
 
 #include <array>
+#include <cstring>
+#include <memory>
 #include <type_traits>
 #include <variant>
 
@@ -66,6 +69,65 @@ private:
     std::array<bound_op, 2> bound_;
 };
 
+/// Loads an instance of a plan.
+class load_plan final : public detail::request {
+public:
+    load_plan(const detail::plan_data& p, const std::vector<coaccel::any_ref>& refs)
+        : info_(detail::make_load_info(p)), op_(detail::op_units(info_.size))
+    {
+        const detail::plan_load_head head{1, test::plan_chain, &p};
+        std::memcpy(op_.data(), &head, sizeof(head));
+        std::memcpy(reinterpret_cast<std::byte*>(op_.data()) + sizeof(head), refs.data(),
+                    refs.size() * sizeof(coaccel::any_ref));
+        bound_ = {.info = &info_, .op = op_.data(), .reply = &made_};
+        ops = {&bound_, 1};
+    }
+
+    void post() override {}
+    void destroy() noexcept override {}
+
+private:
+    coaccel::op_info info_;
+    std::vector<detail::op_unit> op_;
+    detail::plan_loaded made_;
+    bound_op bound_;
+};
+
+/// Runs an instance, with large arguments unless `bytes` is zero.
+class run_plan final : public detail::request {
+    using byte = std::uint8_t;
+
+public:
+    run_plan(const coaccel::any_ref& memory, std::size_t bytes) : in_(bytes), out_(bytes)
+    {
+        const auto all = coaccel::ref<byte>::from_raw(memory);
+        run_.memory = all;
+        run_.instance = 1;
+        run_.chain = test::plan_chain;
+        run_.inputs = &input_;
+        run_.outputs = &output_;
+        run_.input_count = run_.output_count = 1;
+        write_ = {all.first(bytes), in_.data(), bytes};
+        read_ = {all.subspan(bytes, bytes), out_.data(), bytes};
+        bound_[0] = {.info = &info_of<detail::write_op<byte>>(), .op = &write_};
+        bound_[1] = {.info = &info_of<detail::plan_run_op>(), .op = &run_};
+        bound_[2] = {.info = &info_of<detail::read_op<byte>>(), .op = &read_};
+        ops = bytes == 0 ? std::span(bound_).subspan(1, 1) : std::span(bound_);
+    }
+
+    void post() override {}
+    void destroy() noexcept override {}
+
+private:
+    std::vector<byte> in_, out_;
+    std::byte x_[16]{}, y_[16]{};
+    detail::run_argument input_{x_, {0, 16}}, output_{y_, {256, 16}};
+    detail::plan_run_op run_;
+    detail::write_op<byte> write_;
+    detail::read_op<byte> read_;
+    std::array<bound_op, 3> bound_;
+};
+
 /// Collects downloaded data.
 struct gathered {
     detail::collector sink() noexcept { return {this, &append, &room}; }
@@ -103,10 +165,14 @@ public:
         read_many.emplace(detail::read_op<float>{y, data[1].data(), many});
         write_few.emplace(detail::write_op<float>{x.first(few), data[0].data(), few});
         read_few.emplace(detail::read_op<float>{x.first(few), little.data(), few});
-        all = {&fill,         &dot,         &allocate,     &*write_few, &*read_few,
-               &pinned_read,  &*write_many, &*read_many,   &fill_again, &collect_few,
-               &collect_many, &*upload_few, &*upload_many, &gemm,       &iamax};
+        all = {&fill,       &dot,        &allocate,    &*write_few,   &*read_few,   &pinned_read,  &*write_many,
+               &*read_many, &fill_again, &collect_few, &collect_many, &*upload_few, &*upload_many, &gemm,
+               &iamax,      &load,       &run,         &run_large,    &unload};
     }
+
+    /// The memory of the plan's instance, and its constant.
+    static coaccel::any_ref plan_memory() { return buffer(3, 2 * many, coaccel::dtype::u8); }
+    static coaccel::any_ref plan_constant() { return buffer(4, test::small_plan_constant, coaccel::dtype::u8); }
 
     std::vector<detail::request*> all;
 
@@ -116,6 +182,10 @@ private:
     std::array<std::vector<float>, 2> data;
     std::vector<float> little = std::vector<float>(few);
     gathered first, second;
+    const std::shared_ptr<const detail::plan_data> plan = test::small_plan();
+    load_plan load{*plan, {plan_memory(), plan_constant()}};
+    run_plan run{plan_memory(), 0}, run_large{plan_memory(), many};
+    one_op<detail::plan_unload_op> unload{{.instance = 1, .chain = test::plan_chain}};
     one_op<coaccel::memory::fill<float>> fill{{x, 1}}, fill_again{{x, 1}};
     one_op<coaccel::blas::dot<float>> dot{{.x = x.first(8), .y = y.first(8), .n = 8}};
     one_op<coaccel::blas::iamax<float>> iamax{{.x = x.first(8), .n = 8}};

@@ -1,7 +1,9 @@
 #include "input.hpp"
 #include "seeds.hpp"
 #include "support/op_frames.hpp"
+#include "support/plan_records.hpp"
 #include "worker/child/remote_request.hpp"
+#include "worker/protocol/memory_frames.hpp"
 
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit/launch.hpp>
@@ -89,6 +91,27 @@ bytes release(const any_ref& ref)
     return copy_of(out);
 }
 
+bytes exportable(std::uint64_t size)
+{
+    op_frame f = test::allocation(size, dtype::u8);
+    f.kind = memory_kind::exportable;
+    return submission({f});
+}
+
+bytes export_of(const any_ref& ref)
+{
+    encoder out;
+    put_export(out, {.head = {9, {}, injected_fault::none}, .buffer = ref});
+    return copy_of(out);
+}
+
+bytes import_without_descriptor()
+{
+    encoder out;
+    put_import(out, {.head = {9, {}, injected_fault::none}, .bytes = 4096});
+    return copy_of(out);
+}
+
 /// An op with functions and addresses of this process, which no worker may run.
 bytes user_call(op_kind what)
 {
@@ -110,6 +133,13 @@ std::vector<std::vector<bytes>> conversations()
     const bytes code = image(kernel_number, 64, 0, 64);
     const auto last = staging_size - elements * sizeof(float);
     const jit::launch_shape shape{{2}, {3}};
+    // After the buffers of the opening.
+    const any_ref memory = buffer(3, test::small_plan_instance, dtype::u8);
+    const any_ref constant = buffer(4, test::small_plan_constant, dtype::u8);
+    const bytes buffers =
+        submission({test::allocation(memory.size, dtype::u8), test::allocation(constant.size, dtype::u8)});
+    const auto plan = test::small_plan();
+    const bytes load_plan = test::load_record(1, {memory, constant}), run_plan = test::run_record(1, memory);
     using launch = jit::launch_op<in<float>, out<float>, float>;
     struct pair {
         float a;
@@ -135,6 +165,16 @@ std::vector<std::vector<bytes>> conversations()
         {release(second), run(memory::fill<float>{y, 2})},
         {submission({plain(memory::fill<float>{x, 2})}, injected_fault::poison)},
         {submission({plain(memory::fill<float>{x, 2})}, injected_fault::hang)},
+        {buffers, test::plan_record(*plan), load_plan, run_plan, run_plan, test::unload_record(1),
+         test::forget_plan_record()},
+        {buffers, test::plan_record(*plan, 0, 60), test::plan_record(*plan, 60), load_plan,
+         test::load_record(2, {memory, constant}), test::forget_plan_record(), release(constant), run_plan,
+         test::run_record(2, memory), test::unload_record(1), test::unload_record(2), run_plan},
+        {exportable(4096), export_of(buffer(3, 4096, dtype::u8)), export_of(buffer(3, 4096, dtype::u8)),
+         release(buffer(3, 4096, dtype::u8))},
+        {export_of(first)},
+        {import_without_descriptor()},
+        {run(detail::plan_run_op{})},
         {user_call(op_kind::plain)},
         {user_call(op_kind::launch)},
         {run(detail::read_op<float>{.src = x, .dst = nullptr, .count = elements})},

@@ -13,7 +13,7 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::worker;
 
-constexpr int kinds_of_request = 14;
+constexpr int kinds_of_request = 19;
 /// The id of a request in an entry that is used for the first time; the next entry has the next id.
 constexpr std::uint64_t first_id = std::uint64_t(1) << 32;
 
@@ -53,6 +53,14 @@ std::vector<script> reply_seeds()
     for (int i = 0; i < 8; ++i)
         add(held, reply_step::right_answer);
 
+    // A plan is loaded, run with small and with large arguments, and unloaded.
+    script& plan = seeds.emplace_back().put(std::uint8_t(is_dropped));
+    add(plan, reply_step::right_answer);
+    for (const std::uint8_t n : {15, 16, 17, 16, 18})
+        add(plan, reply_step::submit).put(n);
+    for (int i = 0; i < 12; ++i)
+        add(plan, reply_step::right_answer);
+
     script& fails = seeds.emplace_back().put(std::uint8_t(dies));
     out.put_error(make_error_with_message(errc::invalid_launch, "no"));
     add(fails, reply_step::right_answer);
@@ -84,6 +92,7 @@ std::vector<script> reply_seeds()
     out.put(message_type::ready);
     out.put_text("host");
     put_hardware(out, {.name = "CPU", .multiprocessors = 1});
+    out.put(exporting::no);
     loses.put_record(out.record());
     add(loses, reply_step::submit).put(std::uint8_t(5));
     out.clear();
@@ -150,6 +159,7 @@ int main(int argc, char** argv)
     const std::filesystem::path folder = argv[1];
     const bool saved = fuzz::save(folder / "worker_requests", fuzz::request_seeds()) &&
                        fuzz::save(folder / "parent_replies", fuzz::reply_seeds()) &&
-                       fuzz::save(folder / "ring", fuzz::ring_seeds());
+                       fuzz::save(folder / "ring", fuzz::ring_seeds()) &&
+                       fuzz::save(folder / "plan_file", fuzz::plan_file_seeds());
     return saved ? 0 : 1;
 }

@@ -25,6 +25,9 @@ std::vector<bytes> opening();
 /// Valid sessions with every message type and kind of op that is sent to a worker.
 std::vector<script> request_seeds();
 
+/// Valid files with plans.
+std::vector<script> plan_file_seeds();
+
 } // namespace fuzz
 
 #endif

@@ -5,6 +5,7 @@
 #include "plugin/plugins.hpp"
 #include "seeds.hpp"
 #include "worker/child/server.hpp"
+#include "worker/protocol/plan_frames.hpp"
 
 #include <coaccel/plugin/export.hpp>
 
@@ -65,6 +66,19 @@ void check_decoding(std::span<const std::byte> record)
         put_image(out, image);
         require(std::ranges::equal(out.record().subspan(1), record.subspan(1)), "an image is what it says");
     }
+    decoder as_plan(record.subspan(1)), as_load(record.subspan(1)), as_run(record.subspan(1));
+    plan_frame plan;
+    load_frame load;
+    run_frame run;
+    out.clear();
+    if (get_plan(as_plan, plan))
+        put_plan(out, plan);
+    else if (get_load(as_load, load))
+        put_load(out, load);
+    else if (get_run(as_run, run))
+        put_run(out, run);
+    require(out.record().empty() || std::ranges::equal(out.record().subspan(1), record.subspan(1)),
+            "a message about a plan is what it says");
 }
 
 class parent {
@@ -137,10 +151,13 @@ private:
         std::uint32_t position = 0;
         std::string text;
         hardware_info hardware;
+        exporting exports{};
         if (!in.get(what, message_type::ready, message_type::lost))
             return false;
         switch (what) {
-        case message_type::ready: return in.get_text(text) && get_hardware(in, hardware) && in.at_end();
+        case message_type::ready:
+            return in.get_text(text) && get_hardware(in, hardware) && in.get(exports, exporting::no, exporting::yes) &&
+                   in.at_end();
         case message_type::lost: return in.get_error(ec) && in.at_end() && ec;
         case message_type::ended: return in.get(id) && in.get_error(ec);
         case message_type::unsupported: return in.get(id) && in.get(position) && in.at_end();
@@ -168,6 +185,12 @@ public:
     bool replaceable() const noexcept override { return inner_->replaceable(); }
     void submit(detail::request& r, clock::time_point now) override { inner_->submit(r, now); }
     void release(const any_ref& buffer) noexcept override { inner_->release(buffer); }
+    bool can_export() const noexcept override { return inner_->can_export(); }
+    result<detail::unique_fd> export_buffer(const any_ref& buffer) override { return inner_->export_buffer(buffer); }
+    result<any_ref> import_buffer(detail::unique_fd fd, std::uint64_t bytes) override
+    {
+        return inner_->import_buffer(std::move(fd), bytes);
+    }
     void drop(detail::async_op_list& out) noexcept override { inner_->drop(out); }
     bool accepting() const noexcept override { return inner_->accepting(); }
     std::size_t live_buffers() const noexcept override { return inner_->live_buffers(); }
@@ -199,6 +222,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***)
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     static doorbell request_bell = doorbell::create().value(), reply_bell = doorbell::create().value();
+    auto sockets = descriptor_socket::create().value();
     fuzz::input in(data, size);
     control_block control{};
     const auto flags = in.take<std::uint8_t>();
@@ -213,7 +237,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                  {reply_ring.get(), ring_size},
                                  {staging.get(), staging_size},
                                  request_bell,
-                                 reply_bell};
+                                 reply_bell,
+                                 sockets.second};
     parent p(in, place);
     if ((flags & fuzz::opened) != 0)
         p.open();

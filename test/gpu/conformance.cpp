@@ -27,17 +27,17 @@ again:
 }
 )";
 
-/// A page that every context can access, with its own context in which it is registered.
+/// A page that the GPU can access, registered in the primary context.
 class shared_page {
 public:
     static constexpr std::size_t bytes = 4096;
 
     explicit shared_page(const coaccel::cuda::driver_api& api) : api_(api)
     {
-        CUdevice device = 0;
         CUcontext popped = nullptr;
-        good_ = api_.cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
-                api_.create_context(&context_, 0, device) == CUDA_SUCCESS &&
+        good_ = api_.cuDeviceGet(&device_, 0) == CUDA_SUCCESS &&
+                api_.cuDevicePrimaryCtxRetain(&context_, device_) == CUDA_SUCCESS &&
+                api_.cuCtxPushCurrent(context_) == CUDA_SUCCESS &&
                 api_.cuMemHostRegister(page_, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS &&
                 api_.cuCtxPopCurrent(&popped) == CUDA_SUCCESS;
     }
@@ -46,9 +46,11 @@ public:
 
     ~shared_page()
     {
-        if (api_.cuCtxPushCurrent(context_) == CUDA_SUCCESS) {
+        CUcontext popped = nullptr;
+        if (context_ && api_.cuCtxPushCurrent(context_) == CUDA_SUCCESS) {
             (void)api_.cuMemHostUnregister(page_);
-            (void)api_.cuCtxDestroy(context_);
+            (void)api_.cuCtxPopCurrent(&popped);
+            (void)api_.cuDevicePrimaryCtxRelease(device_);
         }
         ::munmap(page_, bytes);
     }
@@ -60,6 +62,7 @@ private:
     const coaccel::cuda::driver_api& api_;
     unsigned* page_ =
         static_cast<unsigned*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    CUdevice device_ = 0;
     CUcontext context_ = nullptr;
     bool good_ = false;
     std::size_t used_ = 0;

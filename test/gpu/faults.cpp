@@ -19,7 +19,7 @@ using test::await;
 using test::fault_kernels;
 using clock_type = std::chrono::steady_clock;
 
-// A separate context that polls its status, as an independent witness of when the fault becomes visible.
+// A thread that queries a stream of its own, as an independent witness of when the fault becomes visible.
 class witness {
 public:
     witness() : thread_([this] { watch(); }) { ready_.get_future().wait(); }
@@ -46,7 +46,8 @@ private:
         CUcontext context = nullptr;
         CUstream stream = nullptr;
         const bool made = api->cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
-                          api->create_context(&context, 0, device) == CUDA_SUCCESS &&
+                          api->cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
+                          api->cuCtxSetCurrent(context) == CUDA_SUCCESS &&
                           api->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS;
         ready_.set_value();
         while (made && !stop_.load()) {
@@ -227,6 +228,8 @@ int hang_child(const std::vector<std::string>& arguments)
     auto o = test::gpu_options();
     o.context.completion = strategy(arguments.at(0));
     o.context.hang_timeout = 300ms;
+    // So that the third op waits for the first.
+    o.context.lanes = lane_policy::single();
     auto gpu = test::make_device(io, o);
     const auto spin = test::compile(io, gpu, fault_kernels, "spin");
     auto memory = await(io, gpu.async_alloc<float>(1024)).value();

@@ -132,11 +132,11 @@ TEST_CASE("10,000 random graphs of ops have the results of sequential execution"
         completion how;
         int graphs;
     };
-    const setting settings[] = {{lane_policy::per_library(), completion::adaptive, 4000},
-                                {lane_policy::pooled(4), completion::adaptive, 3000},
-                                {lane_policy::pooled(8), completion::host_fn, 1000},
-                                {lane_policy::single(), completion::polled, 1000},
-                                {lane_policy::per_library(), completion::sync, 1000}};
+    const setting settings[] = {
+        {lane_policy::chained(4), completion::adaptive, 3000},    {lane_policy::chained(8), completion::host_fn, 1000},
+        {lane_policy::per_library(), completion::adaptive, 2000}, {lane_policy::pooled(4), completion::adaptive, 2000},
+        {lane_policy::pooled(8), completion::host_fn, 1000},      {lane_policy::single(), completion::polled, 500},
+        {lane_policy::per_library(), completion::sync, 500}};
     for (const auto& s : settings) {
         auto o = test::gpu_options();
         o.context.lanes = s.lanes;

@@ -2,6 +2,7 @@
 
 #include "child.hpp"
 #include "fault_kernels.hpp"
+#include "support/example_plans.hpp"
 
 #include <csignal>
 #include <fstream>
@@ -46,15 +47,38 @@ TEST_CASE("a GPU in a worker process works like one in this process")
     CHECK(await(w.io, gpu.async_download(dl)).value() == large);
 }
 
-TEST_CASE("a standby has its cuBLAS handle when it takes over")
+TEST_CASE("a standby has the plans of its device when it takes over")
+{
+    world w;
+    const auto gpu = w.make(isolated_options(1));
+    const auto made = await(w.io, gpu.async_load(test::axpy_plan()));
+    REQUIRE(made);
+    const auto stats = [&] { return await(w.io, gpu.async_stats()).value(); };
+    for (const generation g : {generation(2), generation(3)}) {
+        run_until(w.io, [&] { return stats().standby_plans == 1; });
+        const auto before = stats().plan_instances;
+        REQUIRE(::kill(w.process_of(gpu), SIGKILL) == 0);
+        run_until(w.io, [&] { return gpu.status().generation == g; });
+        const std::vector<float> x(test::plan_elements, 1);
+        std::vector<float> y(test::plan_elements);
+        REQUIRE(await(w.io, made.value().async_run(from(x), to(y))));
+        CHECK(y == test::expected(x));
+        CHECK(stats().plan_instances == before);
+    }
+}
+
+TEST_CASE("a standby has the cuBLAS handles of all lanes when it takes over")
 {
     world w;
     auto o = isolated_options(1);
     const auto gpu = w.make(o);
     REQUIRE(::kill(w.process_of(gpu), SIGKILL) == 0);
     (void)w.recover(gpu);
-    // The cuBLAS handle has a workspace; nothing else has allocated memory of that size.
-    CHECK(await(w.io, gpu.async_stats()).value().memory.used >= o.cuda.blas_workspace);
+    const auto memory = await(w.io, gpu.async_stats()).value().memory;
+    const auto lanes = static_cast<std::uint64_t>(o.context.lanes.count);
+    CHECK(memory.library_objects == lanes);
+    // Each handle has a workspace; nothing else has allocated memory of that size.
+    CHECK(memory.used >= lanes * o.cuda.blas_workspace);
 }
 
 TEST_CASE("a worker with a hanging kernel is killed and replaced")

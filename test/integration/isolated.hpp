@@ -2,6 +2,7 @@
 #define COACCEL_TEST_UNIT_ISOLATED_ISOLATED_HPP
 
 #include "support/device_fixture.hpp"
+#include "support/numbers.hpp"
 
 #include <coaccel/core/log.hpp>
 #include <coaccel/ops/blas.hpp>
@@ -11,7 +12,6 @@
 
 #include <csignal>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -72,7 +72,13 @@ struct isolated_fixture : device_fixture {
     }
 
     int process() { return await(io, gpu.async_stats()).value().hardware.process; }
-    void send(int signal) { REQUIRE(::kill(process(), signal) == 0); }
+    void send(int signal)
+    {
+        const int worker = process();
+        // 0, while the device has no worker, would mean this process and its group.
+        REQUIRE(worker > 0);
+        REQUIRE(::kill(worker, signal) == 0);
+    }
 
     /// Waits until the device is ready again in another generation.
     void wait_for_generation(coaccel::generation g)
@@ -84,13 +90,6 @@ struct isolated_fixture : device_fixture {
     // As in a server, which always has outstanding work; an idle device is none. Destroyed before the device.
     asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
 };
-
-inline std::vector<float> numbers(std::size_t n)
-{
-    std::vector<float> v(n);
-    std::iota(v.begin(), v.end(), 1.0f);
-    return v;
-}
 
 } // namespace test
 

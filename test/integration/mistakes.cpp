@@ -1,3 +1,5 @@
+#include "mistakes.hpp"
+
 #include "isolated.hpp"
 #include "jit/image.hpp"
 #include "support/gate.hpp"
@@ -9,7 +11,6 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -19,6 +20,7 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::collection;
 using test::device_fixture;
 using test::isolated_fixture;
 using test::isolated_options;
@@ -38,24 +40,6 @@ std::set<std::string> messages_of_page()
     }
     return found;
 }
-
-class collection {
-public:
-    template <class Result>
-    void add(const Result& r)
-    {
-        REQUIRE_FALSE(r);
-        add(r.error());
-    }
-
-    void add(const error_code& ec)
-    {
-        static const std::regex process("^worker [0-9]+:");
-        messages.insert(std::regex_replace(ec.message(), process, "worker PID:"));
-    }
-
-    std::set<std::string> messages;
-};
 
 void does_nothing(const jit::launch_shape&) {}
 
@@ -178,6 +162,7 @@ TEST_CASE("docs/mistakes.md shows exactly the messages of the library")
     resources(c);
     devices(c);
     own_code(c);
+    test::add_plan_mistakes(c);
     const auto page = messages_of_page();
     for (const auto& m : c.messages)
         CHECK_MESSAGE(page.contains(m), "not in docs/mistakes.md: " << m);

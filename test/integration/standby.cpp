@@ -1,16 +1,7 @@
 #include "isolated.hpp"
-#include "posix/unique_fd.hpp"
-#include "worker/protocol/wire.hpp"
+#include "ready_workers.hpp"
 
 #include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <fcntl.h>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <unistd.h>
 
 using namespace coaccel;
 using namespace std::chrono_literals;
@@ -19,48 +10,6 @@ using test::isolated_options;
 using test::numbers;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-bool is_child(const fs::path& process)
-{
-    std::ifstream file(process / "stat");
-    std::string line;
-    std::getline(file, line);
-    const auto name_end = line.rfind(')');
-    char state = 'Z';
-    int parent = 0;
-    return name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &parent) == 2 &&
-           state != 'Z' && parent == ::getpid();
-}
-
-/// Whether the worker has reported its context: something was written to its reply ring.
-bool has_spoken(const fs::path& process)
-{
-    using worker::control_block;
-    const coaccel::detail::unique_fd control(::open((process / "fd" / "3").c_str(), O_RDONLY | O_CLOEXEC));
-    std::uint64_t written = 0;
-    return control &&
-           ::pread(control.get(), &written, sizeof written,
-                   offsetof(control_block, replies) + offsetof(worker::ring_control, written)) == sizeof written &&
-           written != 0;
-}
-
-/// The ready workers of this process except this one.
-std::vector<int> ready_besides(int worker)
-{
-    std::vector<int> found;
-    std::error_code ec;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-        const int pid = std::atoi(entry.path().filename().c_str());
-        if (pid <= 0 || pid == worker || !is_child(entry.path()))
-            continue;
-        // Between fork and exec it is a copy of this process.
-        if (fs::read_symlink(entry.path() / "exe", ec).filename() == "coaccel-worker" && has_spoken(entry.path()))
-            found.push_back(pid);
-    }
-    return found;
-}
 
 struct standby_fixture : isolated_fixture {
     using isolated_fixture::isolated_fixture;
@@ -71,7 +20,7 @@ struct standby_fixture : isolated_fixture {
         const int first = process();
         std::vector<int> found;
         test::run_until(io, [&] {
-            found = ready_besides(first);
+            found = test::ready_besides(first);
             return found.size() == 1 && found.front() != before;
         });
         return found.front();

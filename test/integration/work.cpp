@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <numeric>
 
 using namespace coaccel;
 using test::await;
@@ -168,6 +169,8 @@ TEST_CASE("ops that need the calling process are refused immediately")
     auto r = await(f.io, f.gpu.async_submit(in(x), [](native_stream, std::span<const float>) {}));
     CHECK(r.error() == errc::not_isolatable);
     CHECK(await(f.io, f.gpu.async_alloc_managed<float>(8)).error() == errc::not_isolatable);
+    float memory[4]{};
+    CHECK(await(f.io, f.gpu.async_adopt(memory, 4, nullptr)).error() == errc::not_isolatable);
     CHECK(f.download(x.ref()) == numbers(8));
 }
 

@@ -92,21 +92,33 @@ public:
             fill(i, static_cast<float>(i), {});
     }
 
-    void add(int count)
+    /// With `any_options`, the ops have random priorities, and some have a lane of the caller.
+    void add(int count, bool any_options)
     {
         for (int n = 0; n < count; ++n) {
             const auto from = pick(buffers);
             const auto to = (from + 1 + pick(buffers - 1)) % buffers;
             exec_options how;
-            how.priority = static_cast<priority>(pick(3));
-            if (pick(4) == 0)
+            if (any_options)
+                how.priority = static_cast<priority>(pick(3));
+            if (any_options && pick(4) == 0)
                 how.lane = static_cast<int>(pick(4));
-            switch (pick(3)) {
+            switch (pick(4)) {
             case 0: fill(to, static_cast<float>(pick(7)), how); break;
             case 1:
                 model[to] = model[from];
                 add(memory::copy<float>{device[from], device[to]}, how);
                 break;
+            case 2: {
+                // A part of one buffer to another part of it.
+                const auto size = 1 + pick(length / 2);
+                const auto begin = pick(length / 2 - size + 1);
+                const auto end = length / 2 + pick(length / 2 - size + 1);
+                std::copy_n(model[to].begin() + static_cast<std::ptrdiff_t>(begin), size,
+                            model[to].begin() + static_cast<std::ptrdiff_t>(end));
+                add(memory::copy<float>{device[to].subspan(begin, size), device[to].subspan(end, size)}, how);
+                break;
+            }
             default:
                 for (std::size_t i = 0; i < length; ++i)
                     model[to][i] += 0.5f * model[from][i];
@@ -141,16 +153,23 @@ TEST_CASE("random op graphs give what running them one after another gives")
 {
     for_each_context([](context_world& w) {
         context_driver d(w);
-        random_graph g(d, 20261);
-        g.add(200);
-        for (auto& r : g.all)
-            d.submit(*r);
-        d.run_until([&] { return d.ended.size() == g.all.size(); });
-        for (auto& r : g.all)
-            CHECK_FALSE(d.outcome(*r));
-        d.ended.clear();
-        for (std::size_t i = 0; i < g.buffers; ++i)
-            CHECK(d.read(g.device[i]) == g.model[i]);
+        for (const bool any_options : {true, false}) {
+            CAPTURE(any_options);
+            random_graph g(d, 20261);
+            g.add(200, any_options);
+            for (std::size_t i = 0; i < g.all.size(); ++i) {
+                d.submit(*g.all[i]);
+                // Some predecessors have ended, and are known to have.
+                if (i % 16 == 0)
+                    (void)d.context->turn(clock::now());
+            }
+            d.run_until([&] { return d.ended.size() == g.all.size(); });
+            for (auto& r : g.all)
+                CHECK_FALSE(d.outcome(*r));
+            d.ended.clear();
+            for (std::size_t i = 0; i < g.buffers; ++i)
+                CHECK(d.read(g.device[i]) == g.model[i]);
+        }
     });
 }
 

@@ -66,9 +66,10 @@ inline std::vector<std::pair<std::string, coaccel::context_options>> context_var
                                                                         {"host_fn", completion::host_fn},
                                                                         {"polled", completion::polled},
                                                                         {"sync", completion::sync}}};
-    const std::array<std::pair<const char*, lane_policy>, 3> policies{{{"per_library", lane_policy::per_library()},
+    const std::array<std::pair<const char*, lane_policy>, 4> policies{{{"per_library", lane_policy::per_library()},
                                                                        {"single", lane_policy::single()},
-                                                                       {"pooled", lane_policy::pooled(3)}}};
+                                                                       {"pooled", lane_policy::pooled(3)},
+                                                                       {"chained", lane_policy::chained(4)}}};
     std::vector<std::pair<std::string, coaccel::context_options>> all;
     for (const auto& [strategy_name, strategy] : strategies)
         for (const auto& [policy_name, policy] : policies) {
@@ -143,10 +144,11 @@ public:
 
     void finished(coaccel::detail::request& r, coaccel::error_code ec) noexcept override { ended[&r].push_back(ec); }
 
-    void lost(coaccel::error_code why) noexcept override
+    void lost(coaccel::error_code why, coaccel::detail::loss_cause cause) noexcept override
     {
         ++losses;
         reason = why;
+        lost_by = cause;
         world_.on_lost();
     }
 
@@ -233,6 +235,7 @@ public:
     std::map<coaccel::detail::request*, std::vector<coaccel::error_code>> ended;
     int losses = 0;
     coaccel::error_code reason;
+    coaccel::detail::loss_cause lost_by{};
     /// Called by a polling turn to ask whether there is other work. Empty: there is none.
     std::function<bool()> more;
 

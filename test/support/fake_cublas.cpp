@@ -3,6 +3,7 @@
 #include <boost/assert.hpp>
 
 #include <mutex>
+#include <type_traits>
 
 namespace test {
 
@@ -52,7 +53,10 @@ struct fake_cublas::state {
             driver.complain(std::string(function).append(": unknown handle"));
             return CUBLAS_STATUS_NOT_INITIALIZED;
         }
-        body(found->second);
+        if constexpr (std::is_void_v<decltype(body(found->second))>)
+            body(found->second);
+        else if (body(found->second) != CUDA_SUCCESS)
+            return CUBLAS_STATUS_EXECUTION_FAILED;
         return CUBLAS_STATUS_SUCCESS;
     }
 };
@@ -76,6 +80,27 @@ std::size_t bytes_of(std::int64_t n, std::int64_t inc)
 {
     return static_cast<std::size_t>((n - 1) * inc + 1) * sizeof(float);
 }
+
+/// A factor in host memory is read by the call, one in device memory by its work.
+class factor {
+public:
+    factor(const fake_cublas::state::handle& h, const float* at)
+        : address_(at), on_device_(h.mode == CUBLAS_POINTER_MODE_DEVICE), value_(on_device_ ? 0 : *at)
+    {}
+
+    /// Null: the memory cannot be read.
+    const float* get(fake_cuda& d) const
+    {
+        if (!on_device_)
+            return &value_;
+        return d.touch(address_, sizeof(float)) ? address_ : nullptr;
+    }
+
+private:
+    const float* address_;
+    bool on_device_;
+    float value_;
+};
 
 cublasStatus_t create(cublasHandle_t* made)
 {
@@ -127,10 +152,11 @@ cublasStatus_t saxpy(cublasHandle_t h, std::int64_t n, const float* alpha, const
                      std::int64_t incy)
 {
     return current->with("cublasSaxpy", h, [&](auto& on) {
-        current->driver.enqueue(on.stream, [=, &d = current->driver, a = *alpha] {
-            if (d.touch(x, bytes_of(n, incx)) && d.touch(y, bytes_of(n, incy)))
+        return current->driver.enqueue(on.stream, [=, &d = current->driver, by = factor(on, alpha)] {
+            const float* const a = by.get(d);
+            if (a && d.touch(x, bytes_of(n, incx)) && d.touch(y, bytes_of(n, incy)))
                 for (std::int64_t i = 0; i < n; ++i)
-                    y[i * incy] += a * x[i * incx];
+                    y[i * incy] += *a * x[i * incx];
         });
     });
 }
@@ -138,18 +164,44 @@ cublasStatus_t saxpy(cublasHandle_t h, std::int64_t n, const float* alpha, const
 cublasStatus_t sscal(cublasHandle_t h, std::int64_t n, const float* alpha, float* x, std::int64_t incx)
 {
     return current->with("cublasSscal", h, [&](auto& on) {
-        current->driver.enqueue(on.stream, [=, &d = current->driver, a = *alpha] {
-            if (d.touch(x, bytes_of(n, incx)))
+        return current->driver.enqueue(on.stream, [=, &d = current->driver, by = factor(on, alpha)] {
+            const float* const a = by.get(d);
+            if (a && d.touch(x, bytes_of(n, incx)))
                 for (std::int64_t i = 0; i < n; ++i)
-                    x[i * incx] *= a;
+                    x[i * incx] *= *a;
         });
+    });
+}
+
+/// Packed and not transposed only.
+cublasStatus_t sgemv(cublasHandle_t h, cublasOperation_t trans, std::int64_t m, std::int64_t n, const float* alpha,
+                     const float* a, std::int64_t lda, const float* x, std::int64_t incx, const float* beta, float* y,
+                     std::int64_t incy)
+{
+    if (trans != CUBLAS_OP_N || lda != m || incx != 1 || incy != 1)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    return current->with("cublasSgemv", h, [&](auto& on) {
+        return current->driver.enqueue(on.stream,
+                                       [=, &d = current->driver, first = factor(on, alpha), second = factor(on, beta)] {
+                                           const float* const by = first.get(d);
+                                           const float* const keep = second.get(d);
+                                           if (!by || !keep || !d.touch(a, bytes_of(m * n, 1)) ||
+                                               !d.touch(x, bytes_of(n, 1)) || !d.touch(y, bytes_of(m, 1)))
+                                               return;
+                                           for (std::int64_t i = 0; i < m; ++i) {
+                                               float sum = 0;
+                                               for (std::int64_t k = 0; k < n; ++k)
+                                                   sum += a[i + k * m] * x[k];
+                                               y[i] = *by * sum + (*keep == 0 ? 0 : *keep * y[i]);
+                                           }
+                                       });
     });
 }
 
 cublasStatus_t scopy(cublasHandle_t h, std::int64_t n, const float* x, std::int64_t incx, float* y, std::int64_t incy)
 {
     return current->with("cublasScopy", h, [&](auto& on) {
-        current->driver.enqueue(on.stream, [=, &d = current->driver] {
+        return current->driver.enqueue(on.stream, [=, &d = current->driver] {
             if (d.touch(x, bytes_of(n, incx)) && d.touch(y, bytes_of(n, incy)))
                 for (std::int64_t i = 0; i < n; ++i)
                     y[i * incy] = x[i * incx];
@@ -163,7 +215,7 @@ cublasStatus_t sdot(cublasHandle_t h, std::int64_t n, const float* x, std::int64
     return current->with("cublasSdot", h, [&](auto& on) {
         if (on.mode != CUBLAS_POINTER_MODE_DEVICE)
             current->driver.complain("cublasSdot would wait for its result");
-        current->driver.enqueue(on.stream, [=, &d = current->driver] {
+        return current->driver.enqueue(on.stream, [=, &d = current->driver] {
             if (!d.touch(x, bytes_of(n, incx)) || !d.touch(y, bytes_of(n, incy)) || !d.touch(result, sizeof *result))
                 return;
             float sum = 0;
@@ -195,6 +247,7 @@ fake_cublas::fake_cublas(fake_cuda& driver) : state_(new state{.driver = driver}
     t.cublasSaxpy_64 = &saxpy;
     t.cublasSscal_64 = &sscal;
     t.cublasScopy_64 = &scopy;
+    t.cublasSgemv_64 = &sgemv;
     t.cublasSdot_64 = &sdot;
     t.path = "fake";
     t.version = 130000;

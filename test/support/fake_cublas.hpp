@@ -6,9 +6,9 @@
 
 namespace test {
 
-/// cuBLAS on the fake driver: handles, and axpy, scal, copy and dot of floats; the rest is not supported. Only one may
-/// exist at a time, and its driver must outlive it. The destructor reports handles that were not destroyed to the
-/// driver.
+/// cuBLAS on the fake driver: handles, and axpy, scal, copy, dot and simple gemv of floats; the rest is not supported.
+/// Only one may exist at a time, and its driver must outlive it. The destructor reports handles that were not destroyed
+/// to the driver.
 class fake_cublas {
 public:
     explicit fake_cublas(fake_cuda& driver);

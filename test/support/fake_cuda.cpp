@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
+#include <forward_list>
+#include <memory>
 #include <utility>
 
 namespace test {
@@ -21,141 +21,6 @@ int index_of(std::string_view name)
 }
 
 } // namespace
-
-fake_thread& fake_thread::of(const fake_cuda::state& s)
-{
-    static thread_local fake_thread mine;
-    if (mine.identity != s.identity)
-        mine = {.identity = s.identity, .current = {}};
-    return mine;
-}
-
-fake_cuda::state::state(const settings& s) : how(s), random(s.seed)
-{
-    static std::atomic<std::uint64_t> identities{0};
-    identity = ++identities;
-    fill(table);
-    thread = std::thread([this] { work(); });
-}
-
-fake_cuda::state::~state()
-{
-    {
-        const std::scoped_lock lock(mutex);
-        stopping = true;
-        changed.notify_all();
-    }
-    thread.join();
-    for (auto& [start, b] : blocks)
-        std::free(b.memory);
-}
-
-void fake_cuda::state::work()
-{
-    std::unique_lock lock(mutex);
-    while (!stopping) {
-        stream* s = pick();
-        if (!s && polling()) {
-            changed.wait_for(lock, std::chrono::microseconds(100));
-            continue;
-        }
-        if (!s) {
-            changed.wait(lock);
-            continue;
-        }
-        if (fuse > 0 && --fuse == 0) {
-            die(fate);
-            continue;
-        }
-        const item next = std::move(s->items.front());
-        s->items.pop_front();
-        s->credit = std::max(0, s->credit - 1);
-        active = s;
-        if (next.unlocked)
-            lock.unlock();
-        next.run();
-        if (next.unlocked)
-            lock.lock();
-        active = nullptr;
-        if (s->destroyed && s->items.empty())
-            streams.erase(s->handle);
-        changed.notify_all();
-    }
-}
-
-bool fake_cuda::state::polling() const
-{
-    return std::ranges::any_of(
-        streams, [](const auto& s) { return !s.second->items.empty() && s.second->items.front().polled; });
-}
-
-bool fake_cuda::state::runnable(const stream& s) const
-{
-    return dead == CUDA_SUCCESS && !s.items.empty() && !s.held && !all_held &&
-           (!s.items.front().ready || s.items.front().ready());
-}
-
-fake_cuda::state::stream* fake_cuda::state::pick()
-{
-    std::vector<stream*> choice;
-    for (auto& [handle, s] : streams)
-        if ((how.how == mode::automatic || draining > 0 || s->credit > 0) && runnable(*s))
-            choice.push_back(s.get());
-    if (choice.empty())
-        return nullptr;
-    return choice[std::uniform_int_distribution<std::size_t>(0, choice.size() - 1)(random)];
-}
-
-void fake_cuda::state::push(stream& s, std::function<void()> run, bool unlocked)
-{
-    if (s.items.size() >= how.launch_queue)
-        violate("the launch queue is full, the call would block");
-    s.items.push_back({std::move(run), {}, unlocked});
-    changed.notify_all();
-}
-
-void fake_cuda::state::die(CUresult sticky)
-{
-    if (dead == CUDA_SUCCESS)
-        dead = sticky;
-    changed.notify_all();
-}
-
-void fake_cuda::state::violate(std::string what)
-{
-    // Limited, because a loop would add complaints forever.
-    if (complaints.size() < 20)
-        complaints.push_back(std::move(what));
-}
-
-CUresult fake_cuda::state::refuse(std::string_view function)
-{
-    bool& told = fake_thread::of(*this).told;
-    if (told)
-        late_calls.emplace_back(function);
-    // Making a context current does not count as learning of its death.
-    told |= function != "cuCtxPushCurrent" && function != "cuCtxSetCurrent";
-    return dead;
-}
-
-std::vector<std::string> fake_cuda::state::leaks() const
-{
-    std::vector<std::string> found;
-    auto note = [&](std::size_t n, const char* what) {
-        if (n)
-            found.push_back(std::to_string(n) + " " + what);
-    };
-    note(contexts.size(), "contexts");
-    note(static_cast<std::size_t>(std::ranges::count_if(streams, [](auto& s) { return !s.second->destroyed; })),
-         "streams");
-    note(all_events.size(), "events");
-    note(modules.size(), "modules");
-    note(pools.size(), "pools");
-    note(static_cast<std::size_t>(std::ranges::count_if(blocks, [](auto& b) { return !b.second.condemned; })),
-         "blocks of memory");
-    note(registrations.size(), "registered ranges");
-    return found;
-}
 
 fake_cuda::fake_cuda(const settings& s) : state_(std::make_unique<state>(s))
 {
@@ -176,6 +41,11 @@ fake_cuda::~fake_cuda()
         CHECK_MESSAGE(found.empty(), "the fake driver complains: ", found);
     }
     current_fake = nullptr;
+    state_->stop();
+    // A thread of an abandoned context may have checked that the context is alive, and make its call only now. A real
+    // driver remains loaded, too.
+    static auto& stopped = *new std::forward_list<std::unique_ptr<state>>;
+    stopped.push_front(std::move(state_));
 }
 
 const coaccel::cuda::driver_api& fake_cuda::api() const noexcept
@@ -189,11 +59,11 @@ void fake_cuda::add_kernel(std::string name, kernel k, std::vector<std::size_t> 
     state_->kernels[std::move(name)] = {std::move(k), std::move(parameter_sizes)};
 }
 
-void fake_cuda::enqueue(CUstream s, std::function<void()> work)
+CUresult fake_cuda::enqueue(CUstream s, std::function<void()> work)
 {
     const std::scoped_lock lock(state_->mutex);
-    if (auto* found = state_->find_stream(s, "enqueue"))
-        state_->push(*found, std::move(work), true);
+    auto* found = state_->find_stream(s, "enqueue");
+    return found ? state_->push(*found, std::move(work), true) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult fake_cuda::library_call(std::string_view function)
@@ -278,6 +148,29 @@ std::size_t fake_cuda::events() const
     return state_->all_events.size();
 }
 
+std::size_t fake_cuda::graphs() const
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->graphs.size();
+}
+
+std::size_t fake_cuda::executable_graphs() const
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->executables.size();
+}
+
+int fake_cuda::graph_launches() const
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->graph_launches;
+}
+
+CUstreamCaptureMode fake_cuda::capture_mode() const
+{
+    return fake_thread::of(*state_).mode;
+}
+
 void fake_cuda::hold(CUstream s)
 {
     const std::scoped_lock lock(state_->mutex);
@@ -334,11 +227,24 @@ void fake_cuda::kill(CUresult sticky)
         state_->changed.wait(lock, [&] { return !state_->active; });
 }
 
+void fake_cuda::reset_context()
+{
+    kill(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
 void fake_cuda::kill_at(CUresult sticky, int nth)
 {
     const std::scoped_lock lock(state_->mutex);
     state_->fate = sticky;
     state_->fuse = nth;
+}
+
+void fake_cuda::invalidate_capture(CUstream s)
+{
+    const std::scoped_lock lock(state_->mutex);
+    const auto found = state_->streams.find(s);
+    BOOST_ASSERT_MSG(found != state_->streams.end() && found->second->capture, "the stream is not in a capture");
+    found->second->capture->invalid = true;
 }
 
 void fake_cuda::swallow_host_functions(bool swallow)
@@ -394,6 +300,12 @@ std::size_t fake_cuda::current_depth() const
     return fake_thread::of(*state_).current.size();
 }
 
+CUcontext fake_cuda::current_context() const
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->current();
+}
+
 std::uint64_t fake_cuda::allocated() const
 {
     const std::scoped_lock lock(state_->mutex);
@@ -442,8 +354,8 @@ std::string fake_cuda::verdict()
 const std::vector<std::string_view>& fake_cuda::function_names()
 {
 #define COACCEL_FAKE_NAME(function) #function,
-    static const std::vector<std::string_view> names{COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME) "cuCtxCreate",
-                                                     "cuMemPrefetchAsync", "cuMemAdvise"};
+    static const std::vector<std::string_view> names{
+        COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME) "cuMemPrefetchAsync", "cuMemAdvise", "cuStreamGetCaptureInfo"};
 #undef COACCEL_FAKE_NAME
     return names;
 }

@@ -42,6 +42,11 @@ struct fake_cuda_settings {
 /// the test has not examined itself.
 ///
 /// Memory that was not written to reads as 0xff bytes, freed memory as 0xdd bytes.
+///
+/// A stream in a capture records copies, memsets, kernels, host functions and the work of vendor libraries. Their
+/// memory is checked twice: when they are recorded, and each time they run. A launched graph is one work item: its
+/// commands run in the order in which they were recorded, with no other work in between. Allocating and freeing in a
+/// capture, which the real driver records, is a violation.
 class fake_cuda {
 public:
     using settings = fake_cuda_settings;
@@ -72,8 +77,8 @@ public:
     /// Adds a kernel; every module contains all kernels.
     void add_kernel(std::string name, kernel k, std::vector<std::size_t> parameter_sizes);
 
-    /// Puts a function on a stream, as a vendor library would.
-    void enqueue(CUstream s, std::function<void()> work);
+    /// Puts a function on a stream, as a vendor library would. A stream in a capture records it.
+    CUresult enqueue(CUstream s, std::function<void()> work);
 
     /// Called by libraries on top of the driver in each of their calls: returns the result the driver would return, and
     /// counts calls after the death of the context.
@@ -94,6 +99,13 @@ public:
     /// The existing streams, in the order of their creation.
     std::vector<stream_info> streams() const;
     std::size_t events() const;
+    /// Graphs that were captured and not destroyed, and executable graphs that were not destroyed.
+    std::size_t graphs() const;
+    std::size_t executable_graphs() const;
+    /// Number of launched graphs that have run to their end. Calls are counted by `calls`.
+    int graph_launches() const;
+    /// The calling thread's mode, as set by cuThreadExchangeStreamCaptureMode.
+    CUstreamCaptureMode capture_mode() const;
 
     // Delays.
 
@@ -108,7 +120,8 @@ public:
     // Faults.
 
     /// The nth next call of the function, by its name in the manual, fails. A result that kills contexts on hardware
-    /// kills them here too.
+    /// kills them here too. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and CUDA_ERROR_STREAM_CAPTURE_INVALIDATED also
+    /// invalidate the captures that the calling thread has begun. A failing cuStreamEndCapture ends its capture.
     void fail(std::string_view function, CUresult result, int nth = 1);
     /// The nth next call and all after it fail, until `forgive`.
     void fail_from(std::string_view function, CUresult result, int nth = 1);
@@ -117,8 +130,13 @@ public:
     /// From now on every call fails, no work runs and no host function is called. May be called from a kernel, which is
     /// then the last work item. Returns when no work runs any more.
     void kill(CUresult sticky);
+    /// Like `kill`, as after cudaDeviceReset: calls with a stream return CUDA_ERROR_INVALID_CONTEXT, others
+    /// CUDA_ERROR_CONTEXT_IS_DESTROYED.
+    void reset_context();
     /// Like `kill`, at the nth next work item; copies, waits and event records are items too.
     void kill_at(CUresult sticky, int nth);
+    /// The capture of the stream becomes invalid, as by a call of other code in the process.
+    void invalidate_capture(CUstream s);
     /// Host functions are not called, but their streams continue.
     void swallow_host_functions(bool swallow);
 
@@ -127,8 +145,8 @@ public:
     int calls(std::string_view function) const;
     /// The total number of calls.
     int calls() const;
-    /// Calls on the dead context by threads to which a call had already reported its death. Destroying the context,
-    /// making another one current, and querying names and devices are not counted.
+    /// Calls on the dead context by threads to which a call had already reported its death. Releasing the context,
+    /// making another one current, changing the capture mode, and querying names and devices are not counted.
     int calls_after_death() const;
     /// The names of these calls, in one line.
     std::string late_calls() const;
@@ -136,6 +154,8 @@ public:
     int host_functions_called() const;
     /// The depth of this thread's stack of current contexts.
     std::size_t current_depth() const;
+    /// Null: none.
+    CUcontext current_context() const;
     /// Bytes of device and managed memory not freed yet, and of registered host memory.
     std::uint64_t allocated() const;
     std::uint64_t registered() const;

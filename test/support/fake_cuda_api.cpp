@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace test {
 
@@ -20,6 +21,7 @@ bool is_sticky(CUresult r)
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case CUDA_ERROR_ASSERT:
     case CUDA_ERROR_HARDWARE_STACK_ERROR:
     case CUDA_ERROR_ILLEGAL_INSTRUCTION:
@@ -46,11 +48,13 @@ bool needs_no_context(int f)
     case fn_cuDeviceTotalMem:
     case fn_cuGetErrorName:
     case fn_cuGetErrorString:
-    case fn_cuCtxCreate:
-    case fn_cuCtxDestroy:
+    case fn_cuDevicePrimaryCtxRetain:
+    case fn_cuDevicePrimaryCtxRelease:
     case fn_cuCtxPushCurrent:
     case fn_cuCtxPopCurrent:
     case fn_cuCtxSetCurrent:
+    case fn_cuThreadExchangeStreamCaptureMode:
+    case fn_cuGraphDestroy:
     case fn_cuMemPoolCreate:
     case fn_cuMemPoolDestroy:
     case fn_cuMemPoolTrimTo:
@@ -73,8 +77,51 @@ bool outlives_context(int f)
     case fn_cuDeviceTotalMem:
     case fn_cuGetErrorName:
     case fn_cuGetErrorString:
-    case fn_cuCtxDestroy:
+    case fn_cuDevicePrimaryCtxRelease:
+    case fn_cuThreadExchangeStreamCaptureMode:
     case fn_cuCtxPopCurrent: return true;
+    default: return false;
+    }
+}
+
+bool takes_stream(int f)
+{
+    switch (f) {
+    case fn_cuStreamQuery:
+    case fn_cuStreamSynchronize:
+    case fn_cuStreamWaitEvent:
+    case fn_cuStreamDestroy:
+    case fn_cuEventRecord:
+    case fn_cuLaunchHostFunc:
+    case fn_cuLaunchKernel:
+    case fn_cuGraphLaunch:
+    case fn_cuMemAllocFromPoolAsync:
+    case fn_cuMemFreeAsync:
+    case fn_cuMemcpyHtoDAsync:
+    case fn_cuMemcpyDtoHAsync:
+    case fn_cuMemcpyDtoDAsync:
+    case fn_cuMemsetD8Async:
+    case fn_cuMemsetD16Async:
+    case fn_cuMemsetD32Async:
+    case fn_cuMemsetD2D32Async: return true;
+    default: return false;
+    }
+}
+
+/// Functions that driver 580 refuses while a capture is under way that the thread's capture mode protects. Functions
+/// whose answer also depends on their stream or event check this themselves. Loading a module, creating and destroying
+/// streams and events, and launches on other streams are allowed.
+bool disturbs_captures(int f)
+{
+    switch (f) {
+    case fn_cuStreamQuery:
+    case fn_cuStreamSynchronize:
+    case fn_cuMemPoolTrimTo:
+    case fn_cuMemAllocManaged:
+    case fn_cuMemFree:
+    case fn_cuMemHostRegister:
+    case fn_cuMemHostUnregister:
+    case fn_cuModuleUnload: return true;
     default: return false;
     }
 }
@@ -86,19 +133,30 @@ CUresult dispatch(int f, Call call)
     if (!s)
         return CUDA_ERROR_DEINITIALIZED;
     const std::unique_lock lock(s->mutex);
+    if (s->stopping)
+        return CUDA_ERROR_DEINITIALIZED;
     auto& self = fake_thread::of(*s);
     const std::string name(fake_cuda::function_names()[static_cast<std::size_t>(f)]);
     ++s->counts[static_cast<std::size_t>(f)];
     if (self.in_callback)
         s->violate(name + " called from a host function");
-    if (s->dead != CUDA_SUCCESS && !outlives_context(f))
-        return s->refuse(name);
+    if (s->dead != CUDA_SUCCESS && !outlives_context(f)) {
+        const CUresult r = s->refuse(name);
+        // Measured with driver 580, after a reset of the primary context.
+        return r == CUDA_ERROR_CONTEXT_IS_DESTROYED && takes_stream(f) ? CUDA_ERROR_INVALID_CONTEXT : r;
+    }
     auto& plans = s->plans[f];
     CUresult refused = CUDA_SUCCESS;
     for (auto& p : plans)
         if (--p.countdown == 0 || (p.lasting && p.countdown < 0))
             refused = p.result;
     std::erase_if(plans, [](const state::plan& p) { return p.countdown <= 0 && !p.lasting; });
+    s->planned_end = CUDA_SUCCESS;
+    if (f == fn_cuStreamEndCapture && refused != CUDA_SUCCESS && !is_sticky(refused))
+        // Whatever it returns, this call ends the capture.
+        s->planned_end = std::exchange(refused, CUDA_SUCCESS);
+    if (refused == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || refused == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+        s->invalidate_captures([](const state::capture& c) { return c.thread == std::this_thread::get_id(); });
     if (refused != CUDA_SUCCESS) {
         if (is_sticky(refused)) {
             s->die(refused);
@@ -110,6 +168,9 @@ CUresult dispatch(int f, Call call)
         s->violate(name + " without a current context");
         return CUDA_ERROR_INVALID_CONTEXT;
     }
+    if (disturbs_captures(f))
+        if (const CUresult r = s->check_captures(); r != CUDA_SUCCESS)
+            return r;
     const CUresult r = call(*s);
     self.told |= s->dead != CUDA_SUCCESS && r == s->dead;
     return r;
@@ -140,17 +201,28 @@ void state::fill(coaccel::cuda::driver_api& t)
     COACCEL_FAKE_BIND(cuDeviceTotalMem, device_total);
     COACCEL_FAKE_BIND(cuGetErrorName, error_name);
     COACCEL_FAKE_BIND(cuGetErrorString, error_string);
-    COACCEL_FAKE_BIND(cuCtxDestroy, context_destroy);
+    COACCEL_FAKE_BIND(cuDevicePrimaryCtxRetain, context_retain);
+    COACCEL_FAKE_BIND(cuDevicePrimaryCtxRelease, context_release);
     COACCEL_FAKE_BIND(cuCtxPushCurrent, context_push);
     COACCEL_FAKE_BIND(cuCtxPopCurrent, context_pop);
     COACCEL_FAKE_BIND(cuCtxSetCurrent, context_set);
-    COACCEL_FAKE_BIND(cuCtxSynchronize, context_synchronize);
     COACCEL_FAKE_BIND(cuCtxGetStreamPriorityRange, priority_range);
     COACCEL_FAKE_BIND(cuStreamCreateWithPriority, stream_create);
     COACCEL_FAKE_BIND(cuStreamDestroy, stream_destroy);
     COACCEL_FAKE_BIND(cuStreamQuery, stream_query);
     COACCEL_FAKE_BIND(cuStreamSynchronize, stream_synchronize);
     COACCEL_FAKE_BIND(cuStreamWaitEvent, stream_wait);
+    COACCEL_FAKE_BIND(cuStreamBeginCapture, begin_capture);
+    COACCEL_FAKE_BIND(cuStreamIsCapturing, is_capturing);
+    COACCEL_FAKE_BIND(cuThreadExchangeStreamCaptureMode, exchange_capture_mode);
+    COACCEL_FAKE_BIND(cuGraphInstantiateWithFlags, graph_instantiate);
+    COACCEL_FAKE_BIND(cuGraphUpload, graph_upload);
+    COACCEL_FAKE_BIND(cuGraphLaunch, graph_launch);
+    COACCEL_FAKE_BIND(cuGraphGetNodes, graph_nodes);
+    COACCEL_FAKE_BIND(cuGraphExecKernelNodeSetParams, kernel_node_set);
+    COACCEL_FAKE_BIND(cuGraphExecDestroy, graph_exec_destroy);
+    COACCEL_FAKE_BIND(cuGraphDestroy, graph_destroy);
+    COACCEL_FAKE_BIND(cuStreamEndCapture, end_stream_capture);
     COACCEL_FAKE_BIND(cuEventCreate, event_create);
     COACCEL_FAKE_BIND(cuEventDestroy, event_destroy);
     COACCEL_FAKE_BIND(cuEventRecord, event_record);
@@ -187,9 +259,9 @@ void state::fill(coaccel::cuda::driver_api& t)
     COACCEL_FAKE_BIND(cuOccupancyMaxPotentialBlockSize, best_block);
     COACCEL_FAKE_BIND(cuOccupancyMaxActiveBlocksPerMultiprocessor, active_blocks);
 #undef COACCEL_FAKE_BIND
-    t.create_context = &entry<fn_cuCtxCreate, &state::context_create>::call;
     t.prefetch = &entry<fn_cuMemPrefetchAsync, &state::prefetch>::call;
     t.advise = &entry<fn_cuMemAdvise, &state::advise>::call;
+    t.capture_info = &entry<fn_cuStreamGetCaptureInfo, &state::capture_info>::call;
     t.path = "fake";
     t.version = how.driver_version;
 }

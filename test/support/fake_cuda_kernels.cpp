@@ -100,15 +100,16 @@ CUresult state::parameter_info(CUfunction f, std::size_t index, std::size_t* off
     return CUDA_SUCCESS;
 }
 
-CUresult state::launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                              unsigned bz, unsigned shared, CUstream s, void** parameters, void** extra)
+CUresult state::make_launch(CUfunction f, const launch& how, void** parameters, void** extra,
+                            std::function<void()>& run)
 {
-    auto* where = find_stream(s, "cuLaunchKernel");
     const auto found = functions.find(f);
-    if (found == functions.end())
-        violate("cuLaunchKernel of an unknown function");
-    if (!where || found == functions.end())
+    if (found == functions.end()) {
+        violate("launch of an unknown function");
         return CUDA_ERROR_INVALID_HANDLE;
+    }
+    const auto [gx, gy, gz] = how.grid;
+    const auto [bx, by, bz] = how.block;
     auto out_of = [&](unsigned n, CUdevice_attribute limit) {
         return n == 0 || n > static_cast<unsigned>(attribute(limit));
     };
@@ -117,7 +118,7 @@ CUresult state::launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
         out_of(gz, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) || out_of(bx, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
         out_of(by, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) || out_of(bz, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
         std::uint64_t(bx) * by * bz > static_cast<unsigned>(own[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) ||
-        shared > static_cast<unsigned>(own[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES]))
+        how.shared_bytes > static_cast<unsigned>(own[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES]))
         return CUDA_ERROR_INVALID_VALUE;
 
     const auto& k = kernels.at(found->second.name);
@@ -129,14 +130,29 @@ CUresult state::launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
         values.emplace_back(k.sizes[i] / sizeof(std::max_align_t) + 1);
         std::memcpy(values.back().data(), parameters[i], k.sizes[i]);
     }
-    auto run = [how = launch{{gx, gy, gz}, {bx, by, bz}, shared}, body = k.run, values = std::move(values)]() mutable {
+    run = [how, body = k.run, values = std::move(values)]() mutable {
         std::vector<void*> arguments;
         for (auto& v : values)
             arguments.push_back(v.data());
         body(how, arguments.data());
     };
-    push(*where, std::move(run), true);
     return CUDA_SUCCESS;
+}
+
+CUresult state::launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, CUstream s, void** parameters, void** extra)
+{
+    auto* where = find_stream(s, "cuLaunchKernel");
+    if (!where)
+        return CUDA_ERROR_INVALID_HANDLE;
+    std::function<void()> run;
+    if (const CUresult r = make_launch(f, {{gx, gy, gz}, {bx, by, bz}, shared}, parameters, extra, run);
+        r != CUDA_SUCCESS)
+        return r;
+    const CUresult r = push(*where, std::move(run), true);
+    if (r == CUDA_SUCCESS && where->capture)
+        where->capture->items.back().function = f;
+    return r;
 }
 
 CUresult state::best_block(int* grid, int* block, CUfunction f, CUoccupancyB2DSize, std::size_t, int limit)

@@ -218,6 +218,10 @@ CUresult state::allocate_async(CUdeviceptr* made, std::size_t bytes, CUmemoryPoo
     const auto where = pools.find(p);
     if (!found || where == pools.end() || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (found->capture)
+        violate("cuMemAllocFromPoolAsync in a capture");
+    if (const CUresult r = found->capture ? check_not_captured(*found) : check_captures(); r != CUDA_SUCCESS)
+        return r;
     const auto from = where->second;
     const std::uint64_t need = from->used + rounded(bytes, alignment);
     if (from->limit && need > from->limit)
@@ -234,9 +238,8 @@ CUresult state::allocate_async(CUdeviceptr* made, std::size_t bytes, CUmemoryPoo
     from->used = need;
     from->used_high = std::max(from->used_high, from->used);
     from->reserved_high = std::max(from->reserved_high, from->reserved);
-    push(*found, [this, memory] { give_life(memory); });
     *made = address(memory);
-    return CUDA_SUCCESS;
+    return push(*found, [this, memory] { give_life(memory); });
 }
 
 CUresult state::free_async(CUdeviceptr p, CUstream s)
@@ -244,6 +247,10 @@ CUresult state::free_async(CUdeviceptr p, CUstream s)
     auto* found = find_stream(s, "cuMemFreeAsync");
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (found->capture)
+        violate("cuMemFreeAsync in a capture");
+    if (const CUresult r = found->capture ? check_not_captured(*found) : check_captures(); r != CUDA_SUCCESS)
+        return r;
     const auto b = blocks.find(pointer(p));
     if (b == blocks.end() || !b->second.from || b->second.condemned) {
         violate("cuMemFreeAsync of memory that is not there or was freed");
@@ -252,8 +259,7 @@ CUresult state::free_async(CUdeviceptr p, CUstream s)
     b->second.condemned = true;
     // The driver counts the memory as free as soon as the call is made, because it can be reused in stream order.
     b->second.from->used -= rounded(b->second.bytes, alignment);
-    push(*found, [this, memory = b->first] { bury(memory, "cuMemFreeAsync"); });
-    return CUDA_SUCCESS;
+    return push(*found, [this, memory = b->first] { bury(memory, "cuMemFreeAsync"); });
 }
 
 CUresult state::allocate_managed(CUdeviceptr* made, std::size_t bytes, unsigned flags)
@@ -312,13 +318,19 @@ CUresult state::host_unregister(void* p)
 CUresult state::pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr p)
 {
     const block* b = find_block(pointer(p));
+    if (b && b->freed)
+        b = nullptr;
     auto after = registrations.upper_bound(pointer(p));
     const char* pinned = nullptr;
     std::size_t pinned_bytes = 0;
+    CUcontext owner = b ? b->context : nullptr;
     if (after != registrations.begin() && pointer(p) < std::prev(after)->first + std::prev(after)->second.bytes) {
         pinned = std::prev(after)->first;
         pinned_bytes = std::prev(after)->second.bytes;
+        owner = std::prev(after)->second.context;
     }
+    const auto gpu = std::ranges::find(primaries, owner, [](const auto& each) { return each.second.handle; });
+    const int ordinal = gpu != primaries.end() ? static_cast<int>(gpu->first) : 0;
     // Unknown pointers yield zeros and success, as in the real driver.
     for (unsigned i = 0; i < count; ++i) {
         switch (attributes[i]) {
@@ -327,7 +339,9 @@ CUresult state::pointer_attributes(unsigned count, CUpointer_attribute* attribut
             break;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data[i]) = b && !b->from; break;
         case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(data[i]) = b || pinned; break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data[i]) = b || pinned ? 0 : -2; break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data[i]) = b || pinned ? ordinal : -2; break;
+        // As with the real driver, memory of a pool has no context.
+        case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(data[i]) = b && b->from ? nullptr : owner; break;
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(data[i]) = b || pinned ? p : 0; break;
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             *static_cast<void**>(data[i]) = pinned || (b && !b->from) ? pointer(p) : nullptr;
@@ -348,11 +362,10 @@ CUresult state::copy_to_device(CUdeviceptr to, const void* from, std::size_t byt
     auto* found = find_stream(s, where);
     if (!found || !check_host(where, from, bytes) || !check_device(where, to, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
-    push(*found, [=, this] {
+    return push(*found, [=, this] {
         if (check_host(where, from, bytes) && check_device(where, to, bytes, true))
             std::memcpy(pointer(to), from, bytes);
     });
-    return CUDA_SUCCESS;
 }
 
 CUresult state::copy_to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream s)
@@ -361,11 +374,10 @@ CUresult state::copy_to_host(void* to, CUdeviceptr from, std::size_t bytes, CUst
     auto* found = find_stream(s, where);
     if (!found || !check_host(where, to, bytes) || !check_device(where, from, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
-    push(*found, [=, this] {
+    return push(*found, [=, this] {
         if (check_host(where, to, bytes) && check_device(where, from, bytes, true))
             std::memcpy(to, pointer(from), bytes);
     });
-    return CUDA_SUCCESS;
 }
 
 CUresult state::copy_on_device(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream s)
@@ -374,11 +386,10 @@ CUresult state::copy_on_device(CUdeviceptr to, CUdeviceptr from, std::size_t byt
     auto* found = find_stream(s, where);
     if (!found || !check_device(where, to, bytes, false) || !check_device(where, from, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
-    push(*found, [=, this] {
+    return push(*found, [=, this] {
         if (check_device(where, to, bytes, true) && check_device(where, from, bytes, true))
             std::memmove(pointer(to), pointer(from), bytes);
     });
-    return CUDA_SUCCESS;
 }
 
 template <class T>
@@ -387,11 +398,10 @@ CUresult state::set(const char* where, CUdeviceptr to, T value, std::size_t coun
     auto* found = find_stream(s, where);
     if (!found || to % sizeof(T) != 0 || !check_device(where, to, count * sizeof(T), false))
         return CUDA_ERROR_INVALID_VALUE;
-    push(*found, [=, this] {
+    return push(*found, [=, this] {
         if (check_device(where, to, count * sizeof(T), true))
             std::fill_n(reinterpret_cast<T*>(to), count, value);
     });
-    return CUDA_SUCCESS;
 }
 
 CUresult state::set8(CUdeviceptr to, unsigned char value, std::size_t count, CUstream s)
@@ -419,12 +429,11 @@ CUresult state::set32_rows(CUdeviceptr to, std::size_t pitch, unsigned value, st
     const std::size_t bytes = height == 0 ? 0 : (height - 1) * pitch + width * sizeof(unsigned);
     if (!check_device(where, to, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
-    push(*found, [=, this] {
+    return push(*found, [=, this] {
         if (check_device(where, to, bytes, true))
             for (std::size_t row = 0; row < height; ++row)
                 std::fill_n(reinterpret_cast<unsigned*>(to + row * pitch), width, value);
     });
-    return CUDA_SUCCESS;
 }
 
 bool state::no_managed(const char* where, CUdeviceptr p, std::size_t bytes)
@@ -438,8 +447,9 @@ CUresult state::prefetch(CUdeviceptr p, std::size_t bytes, CUmemLocation, unsign
     auto* found = find_stream(s, "cuMemPrefetchAsync");
     if (!found || no_managed("cuMemPrefetchAsync", p, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    push(*found, [=, this] { (void)check_device("cuMemPrefetchAsync", p, bytes, true); });
-    return CUDA_SUCCESS;
+    if (const CUresult r = check_not_captured(*found); r != CUDA_SUCCESS)
+        return r;
+    return push(*found, [=, this] { (void)check_device("cuMemPrefetchAsync", p, bytes, true); });
 }
 
 CUresult state::advise(CUdeviceptr p, std::size_t bytes, CUmem_advise, CUmemLocation)

@@ -16,9 +16,9 @@ namespace test {
 
 #define COACCEL_FAKE_ENUMERATOR(function) fn_##function,
 enum fake_function : int {
-    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR) fn_cuCtxCreate,
-    fn_cuMemPrefetchAsync,
+    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR) fn_cuMemPrefetchAsync,
     fn_cuMemAdvise,
+    fn_cuStreamGetCaptureInfo,
     fn_count
 };
 #undef COACCEL_FAKE_ENUMERATOR
@@ -26,10 +26,17 @@ enum fake_function : int {
 /// The state of the fake driver. `mutex` guards all of it. Functions are called with the mutex locked, unless they are
 /// documented to lock it.
 struct fake_cuda::state {
+    struct capture;
+    /// For each stream of a capture, the number of its steps that come before a point of the capture.
+    using capture_steps = std::map<CUstream, int>;
+
     struct event {
         CUcontext context = nullptr;
         std::uint64_t issued = 0;
         std::uint64_t completed = 0;
+        /// Set while the latest record belongs to a capture.
+        std::shared_ptr<capture> captured;
+        capture_steps steps;
     };
 
     struct item {
@@ -40,6 +47,10 @@ struct fake_cuda::state {
         bool unlocked = false;
         /// `ready` must be polled: nothing notifies when it changes.
         bool polled = false;
+        /// Set in a graph.
+        CUgraphNode node = nullptr;
+        /// Set for a kernel in a graph.
+        CUfunction function = nullptr;
     };
 
     struct stream {
@@ -51,6 +62,30 @@ struct fake_cuda::state {
         int credit = 0;
         bool held = false;
         bool destroyed = false;
+        /// Set while the stream is in a capture.
+        std::shared_ptr<state::capture> capture;
+        capture_steps steps;
+        /// Its last node in the capture.
+        CUgraphNode last_node = nullptr;
+    };
+
+    struct capture {
+        CUcontext context = nullptr;
+        CUstream origin = nullptr;
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+        std::thread::id thread;
+        bool invalid = false;
+        bool ended = false;
+        /// In the order of the calls, which respects all dependencies.
+        std::vector<item> items;
+    };
+
+    struct executable {
+        CUcontext context = nullptr;
+        std::vector<item> items;
+        /// Launches of one executable graph run one after another, also on different streams.
+        std::uint64_t issued = 0;
+        std::uint64_t completed = 0;
     };
 
     struct pool {
@@ -98,7 +133,8 @@ struct fake_cuda::state {
     };
 
     state(const settings& s);
-    ~state();
+    /// Ends the thread and frees the memory.
+    void stop();
 
     // Work.
     void work();
@@ -109,7 +145,8 @@ struct fake_cuda::state {
     void leave();
     bool runnable(const stream& s) const;
     bool idle(const stream& s) const { return s.items.empty() && active != &s; }
-    void push(stream& s, std::function<void()> run, bool unlocked = false);
+    /// Queues the work, or records it if the stream is in a capture.
+    CUresult push(stream& s, std::function<void()> run, bool unlocked = false);
     stream* find_stream(CUstream s, const char* where);
     std::shared_ptr<event> find_event(CUevent e, const char* where);
     template <class Done>
@@ -125,6 +162,28 @@ struct fake_cuda::state {
         return dead;
     }
     void die(CUresult sticky);
+
+    // Captures.
+    /// Applies to calls that may wait for other work or invalidate it: such a call fails and ends the captures that
+    /// the calling thread's mode protects.
+    CUresult check_captures();
+    /// For a call that no capture of the stream can contain. Success: the stream is not in a capture.
+    static CUresult check_not_captured(stream& s);
+    /// For a query of the event's progress, which an event recorded in a capture does not have.
+    static CUresult check_not_captured(const event& e);
+    /// `which`: the captures to invalidate.
+    template <class Which>
+    bool invalidate_captures(Which which)
+    {
+        bool any = false;
+        for (auto& [handle, s] : streams)
+            if (s->capture && which(*s->capture))
+                any = s->capture->invalid = true;
+        return any;
+    }
+    void end_capture(const std::shared_ptr<capture>& c);
+    static CUresult record_in_capture(stream& s, event& e);
+    static CUresult wait_in_capture(stream& s, const event& e);
 
     // Memory.
     char* make_block(std::size_t bytes, std::shared_ptr<pool> from);
@@ -162,18 +221,30 @@ struct fake_cuda::state {
     CUresult device_total(std::size_t* bytes, CUdevice device);
     CUresult error_name(CUresult r, const char** text);
     CUresult error_string(CUresult r, const char** text);
-    CUresult context_create(CUcontext* made, unsigned flags, CUdevice device);
-    CUresult context_destroy(CUcontext c);
+    CUresult context_retain(CUcontext* primary, CUdevice device);
+    CUresult context_release(CUdevice device);
     CUresult context_push(CUcontext c);
     CUresult context_pop(CUcontext* popped);
     CUresult context_set(CUcontext c);
-    CUresult context_synchronize();
     CUresult priority_range(int* least, int* greatest);
     CUresult stream_create(CUstream* made, unsigned flags, int priority);
     CUresult stream_destroy(CUstream s);
     CUresult stream_query(CUstream s);
     CUresult stream_synchronize(CUstream s);
     CUresult stream_wait(CUstream s, CUevent e, unsigned flags);
+    CUresult begin_capture(CUstream s, CUstreamCaptureMode mode);
+    CUresult end_stream_capture(CUstream s, CUgraph* made);
+    CUresult is_capturing(CUstream s, CUstreamCaptureStatus* status);
+    CUresult exchange_capture_mode(CUstreamCaptureMode* mode);
+    CUresult graph_instantiate(CUgraphExec* made, CUgraph g, unsigned long long flags);
+    CUresult graph_upload(CUgraphExec x, CUstream s);
+    CUresult graph_launch(CUgraphExec x, CUstream s);
+    CUresult graph_nodes(CUgraph g, CUgraphNode* nodes, std::size_t* count);
+    CUresult kernel_node_set(CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* values);
+    CUresult capture_info(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                          const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count);
+    CUresult graph_exec_destroy(CUgraphExec x);
+    CUresult graph_destroy(CUgraph g);
     CUresult event_create(CUevent* made, unsigned flags);
     CUresult event_destroy(CUevent e);
     CUresult event_record(CUevent e, CUstream s);
@@ -215,6 +286,11 @@ struct fake_cuda::state {
                         int limit);
     CUresult active_blocks(int* count, CUfunction f, int block, std::size_t shared);
 
+    /// A kernel with a copy of its arguments.
+    CUresult make_launch(CUfunction f, const launch& how, void** parameters, void** extra, std::function<void()>& run);
+    /// The node of this handle in an executable graph. Reports one that is in no graph.
+    item* find_node(CUgraphExec x, CUgraphNode node, const char* where);
+
     template <class T>
     CUresult set(const char* where, CUdeviceptr to, T value, std::size_t count, CUstream s);
     bool no_managed(const char* where, CUdeviceptr p, std::size_t bytes);
@@ -229,6 +305,14 @@ struct fake_cuda::state {
     std::mt19937_64 random;
     std::uintptr_t next_handle = 0xfa4e0000;
 
+    /// The primary context of a device. Its handle is the same each time it is made, as with the real driver.
+    struct primary_context {
+        CUcontext handle = nullptr;
+        int retained = 0;
+    };
+
+    std::map<CUdevice, primary_context> primaries;
+    /// The primary contexts that are retained.
     std::set<CUcontext> contexts;
     std::map<CUstream, std::unique_ptr<stream>> streams;
     std::map<CUevent, std::shared_ptr<event>> all_events;
@@ -241,6 +325,9 @@ struct fake_cuda::state {
     std::map<CUmodule, CUcontext> modules;
     std::map<CUfunction, function> functions;
     std::map<std::string, kernel_entry, std::less<>> kernels;
+    std::map<CUgraph, std::vector<item>> graphs;
+    std::map<CUgraphExec, std::shared_ptr<executable>> executables;
+    int graph_launches = 0;
 
     const stream* active = nullptr;
     int draining = 0;
@@ -254,6 +341,8 @@ struct fake_cuda::state {
     CUresult dead = CUDA_SUCCESS;
 
     std::map<int, std::vector<plan>> plans;
+    /// The planned result of the call of cuStreamEndCapture in progress.
+    CUresult planned_end = CUDA_SUCCESS;
     std::array<int, fn_count> counts{};
     std::vector<std::string> late_calls;
     int callbacks = 0;
@@ -272,6 +361,7 @@ struct fake_thread {
     std::vector<CUcontext> current;
     bool told = false;
     bool in_callback = false;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
     /// The state of the calling thread for this fake.
     static fake_thread& of(const fake_cuda::state& s);

@@ -25,32 +25,38 @@ void state::leave()
     changed.notify_all();
 }
 
-CUresult state::context_create(CUcontext* made, unsigned, CUdevice device)
+CUresult state::context_retain(CUcontext* primary, CUdevice device)
 {
     if (device < 0 || device >= how.devices)
         return CUDA_ERROR_INVALID_DEVICE;
-    *made = make_handle<CUcontext>();
-    contexts.insert(*made);
-    enter(*made);
+    auto& p = primaries[device];
+    if (!p.handle)
+        p.handle = make_handle<CUcontext>();
+    ++p.retained;
+    contexts.insert(p.handle);
+    *primary = p.handle;
     return CUDA_SUCCESS;
 }
 
-CUresult state::context_destroy(CUcontext c)
+CUresult state::context_release(CUdevice device)
 {
-    if (!contexts.contains(c)) {
-        violate("cuCtxDestroy of an unknown context");
+    const auto found = primaries.find(device);
+    if (found == primaries.end() || found->second.retained == 0) {
+        violate("cuDevicePrimaryCtxRelease of a context that is not retained");
         return CUDA_ERROR_INVALID_CONTEXT;
     }
+    if (--found->second.retained > 0)
+        return CUDA_SUCCESS;
+    const CUcontext c = found->second.handle;
     if (dead == CUDA_SUCCESS) {
         auto waiting = [&](auto& s) { return s.second->context == c && !idle(*s.second); };
         (void)block_until([&] { return std::ranges::none_of(streams, waiting) || (!active && !pick()); });
         if (std::ranges::any_of(streams, waiting))
-            violate("cuCtxDestroy would hang: work is pending");
+            violate("cuDevicePrimaryCtxRelease would hang: work is pending");
+        if (current() == c)
+            violate("cuDevicePrimaryCtxRelease of a context that is current on this thread");
     }
     forget_context(c);
-    auto& stack = fake_thread::of(*this).current;
-    if (!stack.empty() && stack.back() == c)
-        leave();
     return CUDA_SUCCESS;
 }
 
@@ -59,7 +65,7 @@ void state::forget_context(CUcontext c)
     auto of_context = [&](auto& x) { return x.second->context == c; };
     auto left = [&](std::size_t n, const char* what) {
         if (n && dead == CUDA_SUCCESS)
-            violate("cuCtxDestroy with " + std::to_string(n) + " " + what + " left");
+            violate("cuDevicePrimaryCtxRelease with " + std::to_string(n) + " " + what + " left");
     };
     changed.wait(mutex, [&] { return !active; });
     left(static_cast<std::size_t>(
@@ -74,10 +80,9 @@ void state::forget_context(CUcontext c)
         if (!b.from && b.context == c && !b.condemned)
             gone.push_back(start);
     for (const char* start : gone)
-        bury(start, "cuCtxDestroy");
+        bury(start, "cuDevicePrimaryCtxRelease");
     left(gone.size(), "blocks of managed memory");
-    // Registered memory may still be in use, because it outlives the context by design.
-    std::erase_if(registrations, [&](auto& r) { return r.second.context == c; });
+    left(std::erase_if(registrations, [&](auto& r) { return r.second.context == c; }), "registered ranges");
     contexts.erase(c);
 }
 
@@ -116,14 +121,6 @@ CUresult state::context_set(CUcontext c)
     if (c)
         stack.push_back(c);
     return CUDA_SUCCESS;
-}
-
-CUresult state::context_synchronize()
-{
-    const CUcontext c = current();
-    return block_until([&] {
-        return std::ranges::all_of(streams, [&](auto& s) { return s.second->context != c || idle(*s.second); });
-    });
 }
 
 CUresult state::priority_range(int* least, int* greatest)
@@ -174,6 +171,11 @@ CUresult state::stream_destroy(CUstream s)
     auto* found = find_stream(s, "cuStreamDestroy");
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (found->capture) {
+        violate("cuStreamDestroy of a stream in a capture");
+        found->capture->invalid = true;
+        end_capture(found->capture);
+    }
     found->destroyed = true;
     if (idle(*found))
         streams.erase(s);
@@ -185,13 +187,18 @@ CUresult state::stream_query(CUstream s)
     auto* found = find_stream(s, "cuStreamQuery");
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = check_not_captured(*found); r != CUDA_SUCCESS)
+        return r;
     return idle(*found) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult state::stream_synchronize(CUstream s)
 {
-    if (!find_stream(s, "cuStreamSynchronize"))
+    auto* asked = find_stream(s, "cuStreamSynchronize");
+    if (!asked)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = check_not_captured(*asked); r != CUDA_SUCCESS)
+        return r;
     return block_until([&] {
         const auto found = streams.find(s);
         return found == streams.end() || idle(*found->second);
@@ -204,6 +211,8 @@ CUresult state::stream_wait(CUstream s, CUevent e, unsigned)
     auto awaited = find_event(e, "cuStreamWaitEvent");
     if (!found || !awaited)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (found->capture || awaited->captured)
+        return wait_in_capture(*found, *awaited);
     const auto mark = awaited->issued;
     found->items.push_back({[] {}, [awaited, mark] { return awaited->completed >= mark; }});
     changed.notify_all();
@@ -233,9 +242,11 @@ CUresult state::event_record(CUevent e, CUstream s)
     auto marked = find_event(e, "cuEventRecord");
     if (!found || !marked)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (found->capture)
+        return record_in_capture(*found, *marked);
+    marked->captured.reset();
     const auto mark = ++marked->issued;
-    push(*found, [marked, mark] { marked->completed = std::max(marked->completed, mark); });
-    return CUDA_SUCCESS;
+    return push(*found, [marked, mark] { marked->completed = std::max(marked->completed, mark); });
 }
 
 CUresult state::event_query(CUevent e)
@@ -243,6 +254,10 @@ CUresult state::event_query(CUevent e)
     auto found = find_event(e, "cuEventQuery");
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = check_not_captured(*found); r != CUDA_SUCCESS)
+        return r;
+    if (const CUresult r = check_captures(); r != CUDA_SUCCESS)
+        return r;
     return found->completed >= found->issued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -251,6 +266,10 @@ CUresult state::event_synchronize(CUevent e)
     auto found = find_event(e, "cuEventSynchronize");
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = check_not_captured(*found); r != CUDA_SUCCESS)
+        return r;
+    if (const CUresult r = check_captures(); r != CUDA_SUCCESS)
+        return r;
     const auto mark = found->issued;
     return block_until([&] { return found->completed >= mark; });
 }
@@ -272,8 +291,7 @@ CUresult state::host_function(CUstream s, CUhostFn f, void* argument)
         f(argument);
         self.in_callback = false;
     };
-    push(*found, call, true);
-    return CUDA_SUCCESS;
+    return push(*found, call, true);
 }
 
 } // namespace test

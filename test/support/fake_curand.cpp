@@ -87,7 +87,7 @@ curandStatus_t generate(const char* function, curandGenerator_t g, T* to, std::s
     return current->with(function, g, n, [&](auto& on) {
         if (normal && n % 2 == 1 && pairs_only(on.type))
             return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
-        current->driver.enqueue(on.stream, [=, copy = on, &d = current->driver] {
+        const CUresult r = current->driver.enqueue(on.stream, [=, copy = on, &d = current->driver] {
             // The real one faults.
             if (normal && pairs_only(copy.type) && reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(T)) != 0)
                 d.complain("a misaligned pair of numbers");
@@ -96,6 +96,8 @@ curandStatus_t generate(const char* function, curandGenerator_t g, T* to, std::s
             for (std::size_t i = 0; i < n; ++i)
                 to[i] = make(copy, i);
         });
+        if (r != CUDA_SUCCESS)
+            return CURAND_STATUS_LAUNCH_FAILURE;
         on.position += n;
         return CURAND_STATUS_SUCCESS;
     });

@@ -3,6 +3,7 @@
 
 #include <coaccel/actor/restart_policy.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -37,6 +38,9 @@ public:
 
     /// As on_failure, when the caller has already decided to restart.
     decision restart(time_point now, double random);
+
+    /// Forgets the last `count` restarts, whose cause is known and gone.
+    void forgive(std::size_t count) noexcept { restarts_.resize(restarts_.size() - std::min(count, restarts_.size())); }
 
     /// Forgets all counted restarts.
     void reset() noexcept { restarts_.clear(); }

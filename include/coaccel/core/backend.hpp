@@ -36,6 +36,8 @@ enum class memory_kind : std::uint8_t {
     device,
     /// On the device or on the host: the driver moves it to where it is used.
     managed,
+    /// On the device, and other processes can map it after it was exported.
+    exportable,
 };
 
 /// The memory of a device as its backend reports it, in bytes.
@@ -53,6 +55,8 @@ struct memory_info {
     std::uint64_t pinned_reserved = 0; ///< Held by the pool of page-locked memory.
     /// Handles, plans and generators of libraries; their own memory is in `used` only as far as coaccel provides it.
     std::uint64_t library_objects = 0;
+    /// The part of `used` that all worker processes of the device share. It exists once, however many they are.
+    std::uint64_t shared = 0;
 };
 
 /// The hardware behind a device.
@@ -162,6 +166,11 @@ concept backend_has_faults = requires(B& b, const error_code& ec) {
 ///   memory released there is no longer in use. `allocate` reports out of memory only after a trim and a second
 ///   attempt. A null result means "not yet".
 /// - `pin` makes the caller's memory, which outlives the backend, equivalent to the backend's own pinned memory.
+/// - `can_export`, if there is one, tells whether memory_kind::exportable is supported. If it is, `export_memory` makes
+///   such memory read-only for good and returns a descriptor of it, and `import_memory` maps the memory of a
+///   descriptor read-only. Both are called while no op uses the memory. `release` takes what either has returned.
+/// - `check_memory`, if there is one, refuses memory of other code that the ops cannot use. `work_remains`, if there is
+///   one, tells before the destruction whether work that cannot be stopped will still use memory.
 /// - `describe` finds each supported op by its ID, except ops whose description differs from call to call.
 /// - `find_code` sets `bound_op::code`, or says why the backend does not implement the op or these fields of it.
 /// - `prepare` provides everything that launching the op needs: handles, plans, memory. It is not called while the

@@ -12,15 +12,19 @@ namespace coaccel {
 /// the device orders only ops that share elements of a buffer.
 struct lane_policy {
     /// How the lane of an op is selected.
-    enum class kind : std::uint8_t { per_library, single, pooled };
+    enum class kind : std::uint8_t { per_library, single, pooled, chained };
 
     static constexpr int max_pooled = 8; ///< The maximum of `count`.
 
-    kind how = kind::per_library; ///< How the lane of an op is selected.
-    int count = 1;                ///< The number of lanes when they are pooled.
+    kind how = kind::chained; ///< How the lane of an op is selected.
+    int count = 4;            ///< The number of lanes when they are pooled or chained.
 
+    /// n lanes, from 1 to 8. An op that must wait for an unfinished op (the last writer of an operand, or a reader of
+    /// an operand that it writes) gets the lane of that op if no later op is on it. Every other op gets the lane with
+    /// the fewest unfinished ops.
+    static constexpr lane_policy chained(int n) noexcept { return {kind::chained, n}; }
     /// One lane for each library (memory, blas, ...).
-    static constexpr lane_policy per_library() noexcept { return {}; }
+    static constexpr lane_policy per_library() noexcept { return {kind::per_library, 1}; }
     /// One lane for everything.
     static constexpr lane_policy single() noexcept { return {kind::single, 1}; }
     /// n lanes, from 1 to 8, used in rotation.

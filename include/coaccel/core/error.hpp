@@ -36,7 +36,7 @@ enum class errc {
     overlap,
     /// A host span or an operand does not have the length that the operation needs.
     length_mismatch,
-    /// The device's backend does not implement this op.
+    /// The device's backend does not implement this op, or this version of the library does not know it.
     unsupported_op,
     /// An option is out of range or contradicts another.
     invalid_option,
@@ -106,6 +106,16 @@ enum class errc {
     function_missing,
     /// The actor has ended permanently, or was stopped while it held this message.
     actor_stopped,
+    /// The system refused to open, read, write or replace a file.
+    file_failed,
+    /// A file is damaged, or its content is of another kind.
+    file_invalid,
+    /// A file has another version of its format.
+    file_version,
+    /// The plan uses something that exists only in this process, so it cannot be saved.
+    not_savable,
+    /// Too many runs of the plan have ended the context of its device; plan::async_revive allows runs again.
+    plan_quarantined,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.
@@ -121,7 +131,7 @@ enum class fault {
     context_lost,
     /// The device has failed, or its hardware is no longer available.
     device_lost,
-    /// The device, mailbox or actor has stopped.
+    /// The device, plan, mailbox or actor has stopped.
     stopped,
 };
 

@@ -5,11 +5,14 @@
 #include <coaccel/core/operand.hpp>
 
 #include <boost/describe/class.hpp>
+#include <boost/describe/enum_to_string.hpp>
 #include <boost/describe/members.hpp>
 #include <boost/mp11/algorithm.hpp>
 #include <boost/mp11/list.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -19,11 +22,11 @@
 namespace coaccel {
 
 /// The library an op belongs to; lane_policy::per_library gives each its own lane. `user` is the library of
-/// async_submit and plugin::call.
-enum class library : std::uint8_t { memory, blas, user, jit, rand };
+/// async_submit, of plugin::call and of the ops in `interop`, `plan` that of the runs of plans.
+enum class library : std::uint8_t { memory, blas, user, jit, rand, plan };
 
 /// The number of libraries.
-inline constexpr std::size_t library_count = static_cast<std::size_t>(library::rand) + 1;
+inline constexpr std::size_t library_count = static_cast<std::size_t>(library::plan) + 1;
 
 /// What a device has to know about an op, apart from its operands.
 enum class op_role : std::uint8_t {
@@ -32,7 +35,16 @@ enum class op_role : std::uint8_t {
     write,    ///< It copies host memory to a buffer.
     read,     ///< It copies a buffer to host memory.
     download, ///< It copies a buffer to host memory that is allocated for it.
+    adopt,    ///< It makes a buffer over memory that other code has allocated.
+    wait,     ///< It waits for an event of other code.
+    record,   ///< It records an event for other code, and completes as soon as it is on its stream.
 };
+
+/// Whether an op with this role makes a buffer. Such an op completes without running on a stream.
+constexpr bool makes_buffer(op_role r) noexcept
+{
+    return r == op_role::allocate || r == op_role::adopt;
+}
 
 struct op_info;
 
@@ -74,12 +86,17 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
 /// - `static constexpr bool pure`: see COACCEL_PURE_OP, which sets it.
 /// - `static constexpr bool may_overlap`: operands may overlap, and `check` decides how. Without it, an operand that is
 ///   written must not overlap another one.
+/// - `bool overwrites() const noexcept`: with these fields, the op writes every element of its inout operands and reads
+///   none of them, as a product whose beta is zero.
 /// - `bool accepts(const reply&) const noexcept`: whether a reply from another process is valid.
 /// - `std::uint64_t host_bytes() const noexcept`: bytes of the caller's memory that it copies.
 /// - `static constexpr bool uses_callers_memory`: the device accesses memory of the caller until the op ends.
 /// - `std::uint64_t state() const noexcept`: identifies a state in the context that the op uses and changes, within its
 ///   library. Ops with the same state run in the order in which they were started.
 /// - `static constexpr bool storable_reply`: store_reply is implemented for it.
+/// - `static constexpr std::array<std::string_view, N> scalars`: the fields that can be parameters of a plan. The
+/// library
+///   can read them from device memory.
 /// - `std::uint64_t work() const noexcept`: distinguishes ops with equal operand sizes that take different times.
 /// - `std::shared_ptr<const void> keep() const`: an object that must live until the op ends.
 /// - `static constexpr op_role role`: what the device has to know about it; `compute` without it.
@@ -100,12 +117,33 @@ struct op_field {
     /// The kinds of fields.
     enum class kind : std::uint8_t { value, operand };
 
-    std::string_view name;      ///< Its name in the struct.
-    std::uint16_t offset;       ///< In the struct, in bytes.
-    std::uint16_t size;         ///< In bytes.
-    kind what;                  ///< A value or an operand.
-    access mode = access::read; ///< For an operand: how it is used.
-    dtype type = dtype::u8;     ///< For an operand: its element type.
+    /// What the bytes of a value are.
+    enum class content : std::uint8_t {
+        bytes,       ///< Anything else, such as a structure.
+        number,      ///< A number of the type `type`.
+        boolean,     ///< A bool.
+        enumeration, ///< An enumerator, stored as a number of the type `type`.
+        generator,   ///< A rand::generator.
+    };
+
+    /// How a value can be a parameter of a plan.
+    enum class parameter : std::uint8_t {
+        never,    ///< It cannot.
+        by_value, ///< Each run passes its value.
+        /// A GPU reads it from device memory. It then reads all such fields of the op from there.
+        by_address,
+    };
+
+    std::string_view name;          ///< Its name in the struct.
+    std::uint32_t offset;           ///< In the struct, in bytes.
+    std::uint16_t size;             ///< In bytes.
+    kind what;                      ///< A value or an operand.
+    access mode = access::read;     ///< For an operand: how it is used.
+    dtype type = dtype::u8;         ///< For an operand: its element type.
+    content holds = content::bytes; ///< For a value: what its bytes are.
+    /// For an enumeration described with Boost.Describe: the name of the enumerator, null for another value.
+    const char* (*enumerator)(const void* value) noexcept = nullptr;
+    parameter variable = parameter::never; ///< For a value: how it can be a parameter.
 };
 
 /// Everything the library knows about an op type, derived once from its description.
@@ -121,6 +159,8 @@ struct op_info {
     std::vector<op_field> fields;               ///< All fields.
     std::vector<op_field> operands;             ///< The fields that are buffers.
     error_code (*check)(const void*) = nullptr; ///< Calls `check` of the op.
+    /// Calls `overwrites` of the op; null: it reads its inout operands.
+    bool (*overwrites)(const void* op) noexcept = nullptr;
     /// Whether a reply from another process is valid for this op; null: every reply is.
     bool (*accepts)(const void* op, const void* reply) = nullptr;
     /// Calls `state` of the op; null: it has none.
@@ -166,6 +206,43 @@ constexpr std::size_t count_operands()
                                  boost::mp11::mp_list>());
 }
 
+/// What the bytes of a value of type F are. Specialized for classes with a meaning of their own.
+template <class F>
+inline constexpr op_field::content content_of = std::is_same_v<F, bool>               ? op_field::content::boolean
+                                                : std::is_enum_v<F>                   ? op_field::content::enumeration
+                                                : std::is_integral_v<F> || element<F> ? op_field::content::number
+                                                                                      : op_field::content::bytes;
+
+/// The dtype of a number. Integers that are no elements, such as long long, have that of the same size.
+template <class F>
+consteval dtype number_type()
+{
+    if constexpr (std::is_enum_v<F>)
+        return number_type<std::underlying_type_t<F>>();
+    else if constexpr (element<F>)
+        return dtype_v<F>;
+    else if constexpr (std::is_integral_v<F>)
+        return sizeof(F) == 1   ? (std::is_signed_v<F> ? dtype::i8 : dtype::u8)
+               : sizeof(F) == 2 ? (std::is_signed_v<F> ? dtype::i16 : dtype::u16)
+               : sizeof(F) == 4 ? (std::is_signed_v<F> ? dtype::i32 : dtype::u32)
+                                : (std::is_signed_v<F> ? dtype::i64 : dtype::u64);
+    else
+        return dtype::u8;
+}
+
+/// Describes a field that is not an operand.
+template <class F>
+void describe_value(op_field& field) noexcept
+{
+    field.what = op_field::kind::value;
+    field.holds = content_of<F>;
+    field.type = number_type<F>();
+    if constexpr (boost::describe::has_describe_enumerators<F>::value)
+        field.enumerator = [](const void* value) noexcept {
+            return boost::describe::enum_to_string(*static_cast<const F*>(value), nullptr);
+        };
+}
+
 template <class Op>
 void describe_fields(op_info& info)
 {
@@ -175,14 +252,18 @@ void describe_fields(op_info& info)
     boost::mp11::mp_for_each<members>([&](auto member) {
         const auto& value = sample.*member.pointer;
         using field_type = std::remove_cvref_t<decltype(value)>;
-        op_field field{member.name, static_cast<std::uint16_t>(reinterpret_cast<const char*>(&value) - base),
+        op_field field{member.name, static_cast<std::uint32_t>(reinterpret_cast<const char*>(&value) - base),
                        static_cast<std::uint16_t>(sizeof(field_type)), op_field::kind::value};
         if constexpr (is_operand<field_type>) {
             field.what = op_field::kind::operand;
             field.mode = field_type::mode;
             field.type = dtype_v<typename field_type::value_type>;
             info.operands.push_back(field);
-        }
+        } else
+            describe_value<field_type>(field);
+        if constexpr (requires { Op::scalars; })
+            if (std::ranges::find(Op::scalars, field.name) != Op::scalars.end())
+                field.variable = op_field::parameter::by_address;
         info.id = hash(field.name, info.id ^ (std::uint64_t(field.offset) << 16 | field.size));
         info.fields.push_back(field);
     });
@@ -210,6 +291,8 @@ op_info make_info()
         info.pure = Op::pure;
     if constexpr (requires { Op::may_overlap; })
         info.may_overlap = Op::may_overlap;
+    if constexpr (requires(const Op& o) { o.overwrites(); })
+        info.overwrites = [](const void* op) noexcept -> bool { return static_cast<const Op*>(op)->overwrites(); };
     if constexpr (requires(const Op& o) { o.state(); })
         info.state = [](const void* op) noexcept { return static_cast<const Op*>(op)->state(); };
     if constexpr (requires(const Op& o) { o.work(); })
@@ -235,6 +318,12 @@ const op_info& info_of()
     return info;
 }
 
+/// Where a GPU reads a field of an op that is a parameter of a plan.
+struct scalar_address {
+    std::size_t offset = 0;        ///< Of the field in the op, in bytes.
+    const void* address = nullptr; ///< In device memory.
+};
+
 /// An op on its way to a backend: its data, and the addresses of its operands and reply.
 struct bound_op {
     const op_info* info = nullptr; ///< The description of the op.
@@ -245,6 +334,8 @@ struct bound_op {
     const void* code = nullptr; ///< Set by the backend: its implementation of the op.
     void* state = nullptr;      ///< Resources of the backend until the op has finished.
     void** operands = nullptr;  ///< The addresses of its operands: as many as `info` lists.
+    /// For an op with parameters that are read from device memory: all fields of this kind.
+    std::span<const scalar_address> scalars{};
 
     /// The op, cast to its type.
     template <class Op>

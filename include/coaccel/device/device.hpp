@@ -7,9 +7,12 @@
 #include <coaccel/device/device_calls.hpp>
 #include <coaccel/device/device_options.hpp>
 #include <coaccel/device/device_stats.hpp>
+#include <coaccel/device/plan_options.hpp>
+#include <coaccel/plan/plan_set_description.hpp>
 
 #include <boost/asio/async_result.hpp>
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <utility>
@@ -99,6 +102,55 @@ public:
         return asio::async_initiate<Token, void(error_code, jit::kernel)>(
             detail::initiate_request<detail::compile_request>{core()}, token, std::move(source), std::move(how));
     }
+
+    /// Loads a plan: uploads its constants and makes its first instances, on a GPU as graphs. A device loads one plan
+    /// at a time. The same plan may be loaded several times, and on several devices; equal constants exist once per
+    /// device.
+    ///
+    /// Completion signature: void(error_code, plan).
+    /// Completes when: the plan can run.
+    /// Cancellation: completes at once; what has been loaded is released.
+    /// Errors: errc::invalid_argument for an empty description, errc::invalid_option, errc::out_of_memory,
+    /// errc::unsupported_op, and those of the ops.
+    template <class Token = default_token>
+    auto async_load(plan_description described, plan_options how, Token&& token = {}) const;
+
+    /// \copydoc async_load(plan_description,plan_options,Token&&) const
+    template <class Token = default_token>
+        requires(!std::convertible_to<Token, plan_options>)
+    auto async_load(plan_description described, Token&& token = {}) const;
+
+    /// Loads all plans of a set, or none: if one of them cannot be loaded, what has been loaded is released before the
+    /// call completes. The options apply to each plan.
+    ///
+    /// Completion signature: void(error_code, plan_set).
+    /// Completes when: all plans can run.
+    /// Cancellation: completes at once; what has been loaded is released.
+    /// Errors: as for one plan; the message names the plan.
+    template <class Token = default_token>
+    auto async_load(plan_set_description described, plan_options how, Token&& token = {}) const;
+
+    /// \copydoc async_load(plan_set_description,plan_options,Token&&) const
+    template <class Token = default_token>
+        requires(!std::convertible_to<Token, plan_options>)
+    auto async_load(plan_set_description described, Token&& token = {}) const;
+
+    /// Records ops over existing buffers, which `async_exec` then runs as one command: on a GPU as one CUDA graph, on
+    /// the CPU as one task. Nothing is computed in the buffers; on a GPU the ops run once on a copy of the buffers that
+    /// they write, for which there must be memory.
+    ///
+    /// Completion signature: void(error_code, graph).
+    /// Completes when: the graph can run.
+    /// Cancellation: completes at once; what has been recorded is released.
+    /// Lifetimes: the graph keeps the memory of the buffers.
+    /// Errors: errc::invalid_argument for an empty list and for an op that cannot be recorded or whose reply is its
+    /// only effect, errc::out_of_memory, errc::unsupported_op, and those of invalid ops and refs.
+    template <class Token = default_token>
+    auto async_record(op_list ops, Token&& token = {}) const;
+
+    /// \copydoc async_record
+    template <op... Ops, class Token = default_token>
+    auto async_record(const op_seq<Ops...>& ops, Token&& token = {}) const;
 
     /// The current state and the counters of the device. Available in every state, but not for an empty `device`.
     ///
@@ -224,5 +276,9 @@ inline device_with device::with(const exec_options& options) const noexcept
 }
 
 } // namespace coaccel
+
+// The functions of device that concern plans and graphs are defined there.
+#include <coaccel/device/graph.hpp>
+#include <coaccel/device/plan.hpp>
 
 #endif

@@ -4,17 +4,21 @@
 #include <coaccel/core/as_result.hpp>
 #include <coaccel/device/detail/buffer_requests.hpp>
 #include <coaccel/device/detail/exec_requests.hpp>
+#include <coaccel/device/detail/graph_requests.hpp>
 #include <coaccel/device/detail/submit_arguments.hpp>
 #include <coaccel/device/detail/temporary_range.hpp>
 #include <coaccel/device/seq.hpp>
 
 #include <boost/asio/async_result.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <ranges>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace coaccel {
@@ -26,6 +30,8 @@ concept element_range = std::ranges::contiguous_range<Range> && element<std::ran
 /// The completion signature of an upload of a range.
 template <element_range Range>
 using upload_signature = void(error_code, buffer<std::ranges::range_value_t<Range>>);
+
+class graph;
 
 /// The initial content of new memory.
 enum class memory_init : std::uint8_t { none, zero };
@@ -72,12 +78,27 @@ public:
             detail::initiate_request<detail::list_request>{core()}, token, std::move(ops), options());
     }
 
+    /// Runs a graph that this device has recorded.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: all its ops have ended on the device.
+    /// Order: as for an op that reads and writes what the ops of the graph read and write.
+    /// Errors: errc::stale_ref after the context of its buffers was lost or replaced; errc::wrong_device for a graph of
+    /// another device; errc::invalid_argument for an empty graph and for one that has been released; those of the ops.
+    template <std::same_as<graph> Graph, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_exec(const Graph& recorded, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_request<detail::graph_request>{core()},
+                                                             token, detail::graph_access::handle(recorded), options());
+    }
+
     /// Runs the caller's function as an op: `async_submit(in(a), out(b), function)`.
     ///
     /// The function is called as `function(native_stream, span<const A>, span<B>)`, with one span of device memory for
     /// each operand. On a GPU it enqueues work on the stream and returns; on the host it does the work itself, on a
-    /// thread of the backend. It counts as one command of the stream however many kernels it launches. It should launch
-    /// fewer than about 300: a driver whose launch queue is full blocks the device.
+    /// thread of the backend. It is ordered only with ops that use the same elements; functions without common operands
+    /// may run at the same time. It counts as one command of the stream however many kernels it launches. It should
+    /// launch fewer than about 300: a driver whose launch queue is full blocks the device.
     ///
     /// Completion signature: void(error_code).
     /// Errors: errc::user_exception if the function threw.
@@ -117,6 +138,31 @@ public:
     {
         return asio::async_initiate<Token, void(error_code, managed_buffer<T>)>(
             detail::initiate_request<detail::managed_request<T>>{core()}, token, count, options());
+    }
+
+    /// Makes a buffer over existing memory: on a GPU over device or managed memory of other CUDA code in the process,
+    /// as cudaMalloc returns it, on the host backend over any memory. The memory is neither copied nor freed.
+    ///
+    /// Ops on the buffer do not wait for work of the other code, nor that code for ops: see interop::wait_event and
+    /// interop::record_event. Adopt memory once, and use `subspan` for its parts: between two buffers over the same
+    /// memory there is no order.
+    ///
+    /// Completion signature: void(error_code, buffer<T>).
+    /// Lifetimes: `owner` is kept until the buffer was released and no op uses the memory, or until the context has
+    /// ended. It is destroyed on a thread of the library, where its destructor may block, or with host_mode::inline_ on
+    /// the executor. If work that hangs was abandoned, it is never destroyed. With an empty `owner`, the memory must
+    /// stay valid until the buffer was released and the ops that use it have completed. After the loss of a context
+    /// the buffer is stale like any other; the memory can be adopted again.
+    /// Errors: errc::invalid_argument for a null pointer, for zero elements, for a pointer that is not a multiple of
+    /// sizeof(T), and on a GPU for host memory and for pointers that the driver does not know; errc::size_overflow;
+    /// errc::wrong_device for memory of another GPU; errc::out_of_bounds if the allocation ends before `count`
+    /// elements; errc::not_isolatable on a device in a worker process.
+    template <element T, asio::completion_token_for<void(error_code, buffer<T>)> Token = default_token>
+    auto async_adopt(T* pointer, std::size_t count, std::shared_ptr<void> owner, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, buffer<T>)>(
+            detail::initiate_request<detail::adopt_request<T>>{core()}, token, pointer, count, std::move(owner),
+            options());
     }
 
     /// Allocates memory and copies `data` into it.

@@ -56,6 +56,18 @@ struct device_stats {
     std::uint64_t bytes_to_host = 0; ///< Bytes copied back to the callers' host memory by such calls.
     /// All contexts after the first, including those requested by async_replace.
     std::uint64_t restarts = 0;
+    /// Instances of plans that were made by loads, for waiting runs and after the loss of a context. Those that a
+    /// standby has made before it took over are not included.
+    std::uint64_t plan_instances = 0;
+    /// Plans that the standby has loaded, which can run as soon as it takes over.
+    std::uint64_t standby_plans = 0;
+    /// How often a run of a plan, or an op with retry::idempotent, was started again after it was lost with its
+    /// context.
+    std::uint64_t reruns = 0;
+    /// Runs and ops that ended a context while nothing else was on it.
+    std::uint64_t convicted = 0;
+    /// Plans that are quarantined now.
+    std::uint64_t quarantined_plans = 0;
     std::vector<op_latency> latencies; ///< One row for each kind of op.
 };
 

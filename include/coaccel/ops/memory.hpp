@@ -4,6 +4,8 @@
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/op.hpp>
 
+#include <boost/describe/enum.hpp>
+
 namespace coaccel::memory {
 
 /// Sets every element of dst to value.
@@ -41,6 +43,7 @@ struct copy {
 
 /// The location of managed memory.
 enum class place : std::uint8_t { device, host };
+BOOST_DESCRIBE_ENUM(place, device, host)
 
 /// Moves managed memory to where it will be used next. Does nothing on the host backend.
 template <element T>
@@ -79,6 +82,8 @@ enum class advice : std::uint8_t {
     /// Stays mapped for the host, wherever the memory is.
     accessed_by_host,
 };
+BOOST_DESCRIBE_ENUM(advice, read_mostly, unset_read_mostly, prefer_device, prefer_host, unset_preferred,
+                    accessed_by_device, accessed_by_host)
 
 /// Tells the driver how managed memory will be used. Does nothing on the host backend.
 template <element T>

@@ -1,12 +1,13 @@
 #ifndef COACCEL_CONTEXT_BUFFERS_BUFFER_ALLOCATOR_HPP
 #define COACCEL_CONTEXT_BUFFERS_BUFFER_ALLOCATOR_HPP
 
+#include "context/buffers/adopted_buffers.hpp"
 #include "context/buffers/buffer_table.hpp"
 #include "context/buffers/operands.hpp"
 #include "context/faults/op_problem.hpp"
 #include "context/lanes/lane_set.hpp"
 
-#include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/core/detail/adopt_op.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -21,8 +22,8 @@ namespace coaccel::detail {
 template <backend B>
 class buffer_allocator {
 public:
-    buffer_allocator(B& b, lane_set<B>& lanes, context_identity identity) noexcept
-        : backend_(b), lanes_(lanes), table_(identity)
+    buffer_allocator(B& b, lane_set<B>& lanes, context_events& events, context_identity identity) noexcept
+        : backend_(b), lanes_(lanes), events_(events), table_(identity)
     {}
 
     void adopt(context_identity identity) noexcept { table_.adopt(identity); }
@@ -43,9 +44,7 @@ public:
     /// released memory is still in use, or if the request exceeds the total memory.
     result<progress> allocate(const allocate_op& op, allocation& out)
     {
-        if (!lane_) {
-            BOOST_OUTCOME_TRY(lane_, lanes_.for_allocations());
-        }
+        BOOST_OUTCOME_TRYV(prepare());
         const auto memory = backend_.allocate(lane_->work, *op.bytes(), op.kind);
         if (!memory)
             return wait_or_fail(memory.error(), op);
@@ -59,21 +58,69 @@ public:
         return progress::passed;
     }
 
+    /// Before the first allocation.
+    result<void> prepare()
+    {
+        if (!lane_) {
+            BOOST_OUTCOME_TRY(lane_, lanes_.for_allocations());
+        }
+        return success();
+    }
+
+    /// The whole exportable buffer that the ref names, if no op uses it.
+    result<buffer_table::slot*> find_exportable(const any_ref& ref)
+    {
+        BOOST_OUTCOME_TRY(auto* const found, table_.find(ref, dtype::u8));
+        if (found->kind != memory_kind::exportable || ref.offset != 0 || ref.size != found->size)
+            return make_error_with_message(errc::invalid_argument, "memory.export: not a whole exportable buffer");
+        if (!uses_of(found->log).empty())
+            return make_error_with_message(errc::invalid_argument, "memory.export: ops still use the buffer");
+        return found;
+    }
+
+    /// A buffer of memory that was imported. No op has to wait for it. Preconditions: prepare().
+    any_ref add_imported(void* memory, std::uint64_t bytes)
+    {
+        return table_.insert(memory, bytes, dtype::u8, memory_kind::exportable);
+    }
+
+    /// A buffer over memory of other code. No op has to wait for it.
+    any_ref adopt(const adopt_op& op)
+    {
+        adopted_.expect();
+        return table_.adopt(op.pointer, op.count, op.type, op.owner ? *op.owner : nullptr);
+    }
+
     /// Unknown and stale refs are ignored.
     void release(const any_ref& buffer) noexcept
     {
-        if (auto retired = table_.retire(buffer); retired && !give_back(*retired))
+        auto retired = table_.retire(buffer);
+        if (retired && retired->owner) {
+            adopted_.add(std::move(*retired));
+            let_go_unused();
+        } else if (retired && !give_back(*retired)) {
             retiring_.push_back(std::move(*retired));
+        }
     }
 
-    /// Like `release`, for a dead backend: its memory disappears with it.
-    void forget(const any_ref& buffer) noexcept { (void)table_.retire(buffer); }
+    /// Like `release`, for a dead backend: its own memory disappears with it, but work that has not ended may still
+    /// use the memory of others.
+    void forget(const any_ref& buffer) noexcept
+    {
+        if (auto retired = table_.retire(buffer); retired && retired->owner)
+            adopted_.add(std::move(*retired));
+    }
 
     /// Frees buffers that were still in use when they were released and are not any more.
     void give_back_unused() noexcept
     {
         std::erase_if(retiring_, [this](const retired_buffer& b) { return give_back(b); });
+        if (!adopted_.empty())
+            let_go_unused();
     }
+
+    /// The owners of all adopted memory that is still kept; null if there is none.
+    std::unique_ptr<owner_list> take_owners() noexcept { return adopted_.take_owners(table_); }
 
     /// Whether an allocation waits for released memory that is still in use. Later allocations wait behind it, because
     /// they would take the memory it waits for.
@@ -114,7 +161,7 @@ private:
         if constexpr (requires { backend_.memory_limit(); })
             most = backend_.memory_limit();
         // Managed memory may exceed the device's memory.
-        const auto total = kind == memory_kind::device ? backend_.memory().total : 0;
+        const auto total = kind != memory_kind::managed ? backend_.memory().total : 0;
         return total != 0 ? std::min<std::uint64_t>(most, total) : most;
     }
 
@@ -130,14 +177,27 @@ private:
         });
     }
 
+    void let_go_unused() noexcept
+    {
+        for (std::shared_ptr<void> owner; adopted_.next_unused(lanes_.order(), owner);)
+            if (owner)
+                events_.unused(std::move(owner));
+    }
+
+    /// The uses that have not ended, without the allocation: the others have already waited for it.
+    frontier uses_of(const access_log& log) const
+    {
+        frontier uses;
+        log.collect_uses(lanes_.order(), uses);
+        if (const auto made = std::ranges::find(uses, lane_->id, &point::lane); made != uses.end())
+            uses.erase(made);
+        return uses;
+    }
+
     /// False: the memory cannot be freed yet.
     bool give_back(const retired_buffer& b) noexcept
     {
-        frontier uses;
-        b.log.collect_uses(lanes_.order(), uses);
-        // The uses of the memory have already waited for its allocation.
-        if (const auto made = std::ranges::find(uses, lane_->id, &point::lane); made != uses.end())
-            uses.erase(made);
+        const frontier uses = uses_of(b.log);
         if (uses.empty()) {
             backend_.release(lane_->work, b.memory, b.bytes, b.kind);
             came_back_ = true;
@@ -157,8 +217,10 @@ private:
 
     B& backend_;
     lane_set<B>& lanes_;
+    context_events& events_;
     lane<B>* lane_ = nullptr;
     buffer_table table_;
+    adopted_buffers adopted_;
     /// Released, but still in use, and not freed in stream order.
     std::vector<retired_buffer> retiring_;
     /// The latest point on each lane after which memory was freed in stream order.

@@ -22,9 +22,24 @@ any_ref buffer_table::insert(void* memory, std::uint64_t size, dtype type, memor
     s.kind = kind;
     s.live = true;
     s.log = {};
+    s.owner.reset();
     ++s.version;
     ++live_;
     return {identity_.device, identity_.generation, index, s.version, 0, size, type};
+}
+
+any_ref buffer_table::adopt(void* memory, std::uint64_t size, dtype type, std::shared_ptr<void> owner)
+{
+    const any_ref made = insert(memory, size, type);
+    slots_[made.slot].owner = std::move(owner);
+    return made;
+}
+
+void buffer_table::take_owners(owner_list& out) noexcept
+{
+    for (slot& s : slots_)
+        if (s.owner)
+            out.push_back(std::exchange(*s.owner, nullptr));
 }
 
 result<buffer_table::slot*> buffer_table::find(const any_ref& ref, dtype type) noexcept
@@ -60,7 +75,8 @@ std::optional<retired_buffer> buffer_table::retire(const any_ref& ref) noexcept
     s.live = false;
     --live_;
     free_.push_back(ref.slot);
-    return retired_buffer{std::exchange(s.memory, nullptr), s.size * size_of(s.type), s.kind, std::move(s.log)};
+    return retired_buffer{std::exchange(s.memory, nullptr), s.size * size_of(s.type), s.kind, std::move(s.log),
+                          std::exchange(s.owner, std::nullopt)};
 }
 
 error_code check_origin(const any_ref& ref, context_identity identity) noexcept

@@ -4,6 +4,7 @@
 #include "context/context.hpp"
 #include "context/lanes/hazards.hpp"
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct retired_buffer {
     std::size_t bytes = 0;
     memory_kind kind = memory_kind::device;
     access_log log;
+    /// Set if other code has allocated the memory: the object that keeps it alive, or null.
+    std::optional<std::shared_ptr<void>> owner{};
 };
 
 /// Size and type of the buffer that a ref names.
@@ -34,6 +37,8 @@ public:
         memory_kind kind = memory_kind::device;
         bool live = false;
         access_log log;
+        /// As retired_buffer::owner.
+        std::optional<std::shared_ptr<void>> owner{};
     };
 
     explicit buffer_table(context_identity identity) noexcept : identity_(identity) {}
@@ -42,6 +47,12 @@ public:
     void adopt(context_identity identity) noexcept { identity_ = identity; }
 
     any_ref insert(void* memory, std::uint64_t size, dtype type, memory_kind kind = memory_kind::device);
+
+    /// Inserts memory that other code has allocated and that `owner` keeps alive.
+    any_ref adopt(void* memory, std::uint64_t size, dtype type, std::shared_ptr<void> owner);
+
+    /// Moves the owners of adopted memory to `out`, which has room for all of them.
+    void take_owners(owner_list& out) noexcept;
 
     /// The slot of a ref, or the reason why the ref cannot be used as `type`.
     result<slot*> find(const any_ref& ref, dtype type) noexcept;

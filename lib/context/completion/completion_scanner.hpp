@@ -28,12 +28,11 @@ public:
         for (auto& l : lanes_)
             busy_lanes += !l->in_flight.empty();
         look(now, polling);
-        // An op that waited for an op on another lane must not be reported before it. The other op has completed by
-        // then, but possibly after its lane was checked; so every lane is checked a second time.
-        if (busy_lanes > 1 && !retired_.empty()) {
+        // The other request has completed by then, but after its lane was checked.
+        if (std::exchange(overtook_, false))
             look(now, polling);
+        if (busy_lanes > 1)
             std::ranges::sort(retired_, {}, &request::sequence);
-        }
         const bool any = !retired_.empty();
         for (request* r : retired_) {
             r->ended = now;
@@ -96,8 +95,8 @@ private:
         const auto f = std::move(l.in_flight.front());
         l.in_flight.pop_front();
         l.commands -= f.commands;
-        while (!l.holds.empty() && l.holds.front().ticket <= f.ticket)
-            l.holds.pop_front();
+        for (; !l.holds.empty() && l.holds.front().ticket <= f.ticket; l.holds.pop_front())
+            overtook_ |= !lanes_.order().passed(l.holds.front().until);
         lanes_.pass({l.id, f.ticket});
         if (!f.who)
             return;
@@ -112,6 +111,9 @@ private:
     fault_monitor<B>& faults_;
     context_events& events_;
     std::vector<request*> retired_;
+    /// A request on another lane for which a retired one waited has not been retired itself. It must not be reported
+    /// later.
+    bool overtook_ = false;
     clock::time_point last_poll_{};
     duration_estimator estimator_;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -69,12 +70,17 @@ public:
         for (auto& l : lanes)
             if (hangs(*l, lanes, now))
                 condemn(errc::context_lost);
+        if (const auto since = waiting_since(backend_); since && now - *since > hang_timeout_)
+            condemn(errc::context_lost);
     }
 
     clock::time_point next_look() const noexcept { return next_look_; }
 
     /// Whether the device no longer accesses the callers' memory. Called only on a dying context.
     bool is_over() const noexcept { return bool(backend_.status()); }
+
+    /// After `stop`: whether work that could not be stopped may still use memory.
+    bool work_remains() const noexcept { return work_remains_; }
 
     /// Ends all work; blocks. Destroys or gives away `b`: no component may use the backend afterwards.
     void stop(std::unique_ptr<B>& b, lane_set<B>& lanes) noexcept
@@ -90,8 +96,11 @@ public:
         bool free = !condemned || b->quiet();
         for (auto& l : lanes)
             free &= l->stop(until);
+        if constexpr (requires { b->work_remains(); })
+            work_remains_ = b->work_remains();
         if (free)
             return b.reset();
+        work_remains_ = true;
         leak_registry<B>::add(std::move(b));
     }
 
@@ -99,6 +108,15 @@ private:
     static constexpr auto exit_grace_period = std::chrono::milliseconds(20);
     /// Upper limit, because adding an interval that means "forever" to a time point would overflow.
     static constexpr clock::duration longest_interval = std::chrono::hours(1);
+
+    /// Since when the backend has been waiting for work that is not in flight on a lane, if it does so.
+    static std::optional<clock::time_point> waiting_since([[maybe_unused]] const B& b) noexcept
+    {
+        if constexpr (requires { b.waiting_since(); })
+            return b.waiting_since();
+        else
+            return std::nullopt;
+    }
 
     bool hangs(lane<B>& l, const lane_set<B>& lanes, clock::time_point now) const noexcept
     {
@@ -114,18 +132,26 @@ private:
     {
         [[maybe_unused]] const auto here = b.enter();
         const auto began = clock::now();
+        const auto has_time = [&] {
+            if (clock::now() - began > hang_timeout_) {
+                // After an abort, the backend finds that it is dead when its status is queried.
+                (void)b.status();
+                return false;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            return true;
+        };
         for (auto& l : lanes)
             for (;;) {
                 const auto passed = l->count_passed(b);
                 if (!passed || passed.value() == l->in_flight.size())
                     break;
-                if (clock::now() - began > hang_timeout_) {
-                    // After an abort, the backend finds that it is dead when its status is queried.
-                    (void)b.status();
+                if (!has_time())
                     return false;
-                }
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
             }
+        while (waiting_since(b))
+            if (!has_time())
+                return false;
         return true;
     }
 
@@ -143,6 +169,7 @@ private:
     clock::time_point next_look_ = clock::time_point::max();
     error_code why_;
     bool dying_ = false;
+    bool work_remains_ = false;
 };
 
 } // namespace coaccel::detail

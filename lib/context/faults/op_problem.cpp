@@ -24,7 +24,7 @@ std::string ordinal(std::size_t i)
 /// upload.
 bool is_seq(const request& r) noexcept
 {
-    return r.ops.size() > 1 && r.ops.front().info->role != op_role::allocate;
+    return r.ops.size() > 1 && !makes_buffer(r.ops.front().info->role);
 }
 
 } // namespace

@@ -24,8 +24,9 @@ struct point {
     friend bool operator==(const point&, const point&) = default;
 };
 
-/// At most one point per lane, the latest.
-using frontier = boost::container::small_vector<point, 4>;
+/// At most one point per lane, the latest. The lanes of the default policy and the lane of the allocations need no heap
+/// memory.
+using frontier = boost::container::small_vector<point, 5>;
 
 /// Adds p to the frontier, or advances the point of its lane to p.
 COACCEL_DECL void advance(frontier& f, point p);

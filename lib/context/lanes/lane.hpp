@@ -74,6 +74,9 @@ public:
 
     bool busy() const noexcept { return !in_flight.empty() || !queued.empty(); }
 
+    /// The number of requests that have not completed; a mark counts as a request.
+    std::size_t load() const noexcept { return in_flight.size() + queued.size(); }
+
     /// When the device started the oldest in-flight request, as far as known.
     clock::time_point began() const noexcept { return std::max(in_flight.front().launched_at, last_end); }
 

@@ -1,8 +1,11 @@
 #ifndef COACCEL_CONTEXT_LANES_LANE_SET_HPP
 #define COACCEL_CONTEXT_LANES_LANE_SET_HPP
 
+#include "context/lanes/choose_chained.hpp"
 #include "context/lanes/lane.hpp"
 #include "context/lanes/lane_selector.hpp"
+
+#include <boost/container/static_vector.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -23,10 +26,15 @@ public:
         : backend_(b), events_(events), choice_(policy), lane_of_key_(choice_.keys(), no_lane)
     {}
 
-    /// The lane for a request whose first op is from this library.
-    result<lane*> choose(library lib, const exec_options& options)
+    /// errc::invalid_argument if the requested lane or priority does not exist.
+    static error_code check(const exec_options& options) noexcept { return lane_selector::check(options); }
+
+    /// The lane for a request whose first op is from this library and which waits for these points. Precondition:
+    /// check() accepts the options.
+    result<lane*> choose(library lib, const exec_options& options, const frontier& waits)
     {
-        BOOST_OUTCOME_TRY(auto key, choice_.choose(lib, options));
+        const std::size_t key =
+            choice_.is_chained(options) ? chained_key(options.priority, waits) : choice_.choose(lib, options);
         if (lane_of_key_[key] == no_lane) {
             BOOST_OUTCOME_TRY(auto* made, add(lane_selector::priority_of(key)));
             lane_of_key_[key] = made->id;
@@ -89,6 +97,19 @@ public:
 
 private:
     static constexpr int no_lane = -1;
+
+    std::size_t chained_key(priority p, const frontier& waits) noexcept
+    {
+        boost::container::static_vector<chain_lane, lane_policy::max_pooled> group;
+        for (std::size_t i = 0; i < choice_.policy_lanes(); ++i) {
+            chain_lane& candidate = group.emplace_back();
+            if (const int id = lane_of_key_[lane_selector::key_of(i, p)]; id != no_lane) {
+                const lane& l = *all_[static_cast<std::size_t>(id)];
+                candidate = {{l.id, l.last_ticket}, l.load()};
+            }
+        }
+        return lane_selector::key_of(choose_chained(group, waits), p);
+    }
 
     result<lane*> add(priority p)
     {

@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -71,12 +72,37 @@ constexpr int magnitude(std::uint64_t n) noexcept
     return std::bit_width(n);
 }
 
+/// The address of a factor for cuBLAS: in device memory if it is a parameter of a plan.
+template <class T>
+const T* factor(const bound_op& o, const T& field) noexcept
+{
+    const auto offset =
+        static_cast<std::size_t>(reinterpret_cast<const char*>(&field) - static_cast<const char*>(o.op));
+    for (const scalar_address& s : o.scalars)
+        if (s.offset == offset)
+            return static_cast<const T*>(s.address);
+    return &field;
+}
+
+/// Makes a call whose factors and results are in device memory.
+template <class Call>
+cublasStatus_t with_device_pointers(const blas_call& c, const Call& call)
+{
+    auto status = c.api.cublasSetPointerMode(c.handle, CUBLAS_POINTER_MODE_DEVICE);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = call();
+    const auto restored = c.api.cublasSetPointerMode(c.handle, CUBLAS_POINTER_MODE_HOST);
+    return status == CUBLAS_STATUS_SUCCESS ? restored : status;
+}
+
 /// A copy of an op: after the context has died, the request may be destroyed before the thread pool runs the call.
 template <class Op>
 struct owned_op {
     Op op;
     bound_op bound;
     std::array<void*, coaccel::detail::count_operands<Op>()> addresses;
+    /// No op has more factors.
+    std::array<scalar_address, 2> scalars;
 };
 
 /// How an op of a level runs. `Level` has an overload for each op of
@@ -88,6 +114,13 @@ template <class Level, class Op>
 struct blas_code {
     static constexpr bool replies = !std::is_void_v<typename Op::reply>;
     static constexpr std::size_t reply_cell_bytes = 64;
+
+    static cublasStatus_t launch(const blas_call& c, const Op& op, const bound_op& o)
+    {
+        if (o.scalars.empty())
+            return Level::launch(c, op, o);
+        return with_device_pointers(c, [&] { return Level::launch(c, op, o); });
+    }
 
     static blas_handle& handle(backend& b, stream_state& s) { return s.resources.get<blas_handle>(b, s.native); }
 
@@ -102,14 +135,19 @@ struct blas_code {
             }
         }
         const auto copy = [&]() -> blas_handle::call {
-            auto own = std::make_shared<owned_op<Op>>(owned_op<Op>{op, o, {}});
+            auto own = std::make_shared<owned_op<Op>>(owned_op<Op>{op, o, {}, {}});
             std::copy_n(o.operands, own->addresses.size(), own->addresses.begin());
             own->bound.op = &own->op;
             own->bound.operands = own->addresses.data();
-            return [own](const blas_call& c) { return Level::launch(c, own->op, own->bound); };
+            own->bound.scalars = std::span(own->scalars).first(o.scalars.size());
+            std::ranges::copy(o.scalars, own->scalars.begin());
+            return [own](const blas_call& c) { return launch(c, own->op, own->bound); };
         };
         auto needs = Level::needs(op);
         needs.kernels ^= o.info->id;
+        // cuBLAS may choose others when it does not know the factors.
+        if (!o.scalars.empty())
+            needs.kernels = ~needs.kernels;
         BOOST_OUTCOME_TRY(const auto ready, handle(b, s).prepare(needs, copy));
         if (ready == readiness::launched)
             if (auto ec = fetch_reply(b, s, o))
@@ -119,7 +157,7 @@ struct blas_code {
 
     static error_code enqueue(backend& b, stream_state& s, bound_op& o)
     {
-        const auto ec = handle(b, s).launch([&](const blas_call& c) { return Level::launch(c, o.as<Op>(), o); });
+        const auto ec = handle(b, s).launch([&](const blas_call& c) { return launch(c, o.as<Op>(), o); });
         return ec ? ec : fetch_reply(b, s, o);
     }
 
@@ -132,9 +170,9 @@ struct blas_code {
     }
 
     // Scratch memory is set and may be filled by a further call; a reply is copied.
-    static std::size_t commands(const void* op) noexcept
+    static std::size_t commands(const bound_op& o) noexcept
     {
-        return 1 + (Level::needs(*static_cast<const Op*>(op)).scratch != 0 ? 2 : 0) + (replies ? 1 : 0);
+        return 1 + (Level::needs(o.as<Op>()).scratch != 0 ? 2 : 0) + (replies ? 1 : 0);
     }
 
     // Scratch memory and the memory for a reply belong to one run of the op.

@@ -7,11 +7,7 @@ namespace {
 template <class Function, class... Arguments>
 cublasStatus_t reduce(const blas_call& c, Function function, Arguments... arguments)
 {
-    auto status = c.api.cublasSetPointerMode(c.handle, CUBLAS_POINTER_MODE_DEVICE);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = function(c.handle, arguments...);
-    const auto restored = c.api.cublasSetPointerMode(c.handle, CUBLAS_POINTER_MODE_HOST);
-    return status == CUBLAS_STATUS_SUCCESS ? restored : status;
+    return with_device_pointers(c, [&] { return function(c.handle, arguments...); });
 }
 
 struct level1 {
@@ -50,16 +46,16 @@ struct level1 {
     {
         if (op.alpha == T(0))
             return CUBLAS_STATUS_SUCCESS;
-        return pick<T>(c.api.cublasSaxpy_64, c.api.cublasDaxpy_64)(c.handle, size(op.n), &op.alpha, o.data(op.x),
-                                                                   increment(op.n, op.incx), o.data(op.y),
+        return pick<T>(c.api.cublasSaxpy_64, c.api.cublasDaxpy_64)(c.handle, size(op.n), factor(o, op.alpha),
+                                                                   o.data(op.x), increment(op.n, op.incx), o.data(op.y),
                                                                    increment(op.n, op.incy));
     }
 
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::scal<T>& op, const bound_op& o)
     {
-        return pick<T>(c.api.cublasSscal_64, c.api.cublasDscal_64)(c.handle, size(op.n), &op.alpha, o.data(op.x),
-                                                                   distance(op.n, op.incx));
+        return pick<T>(c.api.cublasSscal_64, c.api.cublasDscal_64)(c.handle, size(op.n), factor(o, op.alpha),
+                                                                   o.data(op.x), distance(op.n, op.incx));
     }
 
     template <class T>

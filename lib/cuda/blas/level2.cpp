@@ -22,8 +22,9 @@ struct level2 {
     static cublasStatus_t launch(const blas_call& c, const blas::gemv<T>& op, const bound_op& o)
     {
         return pick<T>(c.api.cublasSgemv_64, c.api.cublasDgemv_64)(
-            c.handle, operation(op.trans), size(op.m), size(op.n), &op.alpha, o.data(op.a), leading(op.m, op.n, op.lda),
-            o.data(op.x), increment(op.x_size(), op.incx), &op.beta, o.data(op.y), increment(op.y_size(), op.incy));
+            c.handle, operation(op.trans), size(op.m), size(op.n), factor(o, op.alpha), o.data(op.a),
+            leading(op.m, op.n, op.lda), o.data(op.x), increment(op.x_size(), op.incx), factor(o, op.beta),
+            o.data(op.y), increment(op.y_size(), op.incy));
     }
 
     template <class T>
@@ -32,7 +33,7 @@ struct level2 {
         if (op.alpha == T(0))
             return CUBLAS_STATUS_SUCCESS;
         return pick<T>(c.api.cublasSger_64, c.api.cublasDger_64)(
-            c.handle, size(op.m), size(op.n), &op.alpha, o.data(op.x), increment(op.m, op.incx), o.data(op.y),
+            c.handle, size(op.m), size(op.n), factor(o, op.alpha), o.data(op.x), increment(op.m, op.incx), o.data(op.y),
             increment(op.n, op.incy), o.data(op.a), leading(op.m, op.n, op.lda));
     }
 };

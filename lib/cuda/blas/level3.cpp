@@ -87,9 +87,9 @@ struct level3 {
     {
         const auto f = factors_of(c, op, o);
         constexpr auto type = data_type<T>();
-        return c.api.cublasGemmEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, &op.alpha, f.a, type,
-                                     f.lda, f.b, type, f.ldb, &op.beta, o.data(op.c), type, leading(op.m, op.n, op.ldc),
-                                     compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+        return c.api.cublasGemmEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, factor(o, op.alpha),
+                                     f.a, type, f.lda, f.b, type, f.ldb, factor(o, op.beta), o.data(op.c), type,
+                                     leading(op.m, op.n, op.ldc), compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
     }
 
     template <class T>
@@ -99,11 +99,11 @@ struct level3 {
         constexpr auto type = data_type<T>();
         // With a single matrix the stride has no meaning and may exceed any memory.
         const auto stride = [&op](std::uint64_t given) { return op.batch == 1 ? 0 : size(given); };
-        return c.api.cublasGemmStridedBatchedEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k,
-                                                   &op.alpha, f.a, type, f.lda, c.scratch ? 0 : stride(op.stride_a),
-                                                   f.b, type, f.ldb, c.scratch ? 0 : stride(op.stride_b), &op.beta,
-                                                   o.data(op.c), type, leading(op.m, op.n, op.ldc), stride(op.stride_c),
-                                                   size(op.batch), compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+        return c.api.cublasGemmStridedBatchedEx_64(
+            c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, factor(o, op.alpha), f.a, type, f.lda,
+            c.scratch ? 0 : stride(op.stride_a), f.b, type, f.ldb, c.scratch ? 0 : stride(op.stride_b),
+            factor(o, op.beta), o.data(op.c), type, leading(op.m, op.n, op.ldc), stride(op.stride_c), size(op.batch),
+            compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
     }
 };
 

@@ -17,21 +17,16 @@ result<context_handle> context_handle::create(const driver_api& api, int ordinal
     CUdevice device = 0;
     if (auto ec = make_error(api.cuDeviceGet(&device, ordinal)))
         return ec;
-    CUcontext made = nullptr;
-    if (auto ec = make_error(api.create_context(&made, 0, device)))
+    CUcontext primary = nullptr;
+    if (auto ec = make_error(api.cuDevicePrimaryCtxRetain(&primary, device)))
         return ec;
-    context_handle handle(api, device, made);
-    // Creation made the context current on this thread; undo that.
-    CUcontext popped = nullptr;
-    if (auto ec = make_error(api.cuCtxPopCurrent(&popped)))
-        return ec;
-    return handle;
+    return context_handle(api, device, primary);
 }
 
 context_handle::~context_handle()
 {
     if (context_)
-        (void)api_->cuCtxDestroy(context_);
+        (void)api_->cuDevicePrimaryCtxRelease(device_);
 }
 
 } // namespace coaccel::cuda

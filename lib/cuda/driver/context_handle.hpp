@@ -7,22 +7,31 @@
 
 namespace coaccel::cuda {
 
-/// Our own context on one GPU; it is current only inside a scope.
+/// A reference to the primary context of one GPU; it is current only inside a scope.
+///
+/// All devices of the process on one GPU use this context, as does code built on the CUDA runtime: separate contexts on
+/// one GPU take turns in slices of milliseconds. So whatever is created in the context must be destroyed one by one:
+/// the context, and anything left in it, lives as long as its last user.
 class context_handle {
 public:
-    /// Makes the context current on this thread and restores the previous one at the end.
+    /// Makes the context current on this thread and restores the previous one at the end. In between, the calls of this
+    /// thread do not break stream captures of other code: in the default mode, an event query here would invalidate a
+    /// capture that another thread has begun in global mode.
     class [[nodiscard]] scope {
     public:
         scope(const driver_api* api, CUcontext context) noexcept : api_(api)
         {
             if (api_ && api_->cuCtxPushCurrent(context) != CUDA_SUCCESS)
                 api_ = nullptr;
+            relaxed_ = api_ && api_->cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
         }
         scope(const scope&) = delete;
         scope& operator=(const scope&) = delete;
 
         ~scope()
         {
+            if (relaxed_)
+                (void)api_->cuThreadExchangeStreamCaptureMode(&mode_);
             CUcontext popped = nullptr;
             if (api_)
                 (void)api_->cuCtxPopCurrent(&popped);
@@ -30,9 +39,13 @@ public:
 
     private:
         const driver_api* api_;
+        /// The mode to set, then the mode to restore.
+        CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+        bool relaxed_ = false;
     };
 
-    /// Takes about 0.1 s. Errors: errc::no_device, with the ordinal in the message.
+    /// Takes about 0.1 s if nothing in the process uses this context yet. Errors: errc::no_device, with the ordinal in
+    /// the message.
     static result<context_handle> create(const driver_api& api, int ordinal);
 
     context_handle(context_handle&& other) noexcept
@@ -40,7 +53,7 @@ public:
     {}
     context_handle& operator=(context_handle&&) = delete;
 
-    /// Destroys the context, unless forget() was called.
+    /// Releases the context, unless forget() was called.
     ~context_handle();
 
     const driver_api& api() const noexcept { return *api_; }

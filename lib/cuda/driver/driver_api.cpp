@@ -56,11 +56,11 @@ error_code fill(driver_api& api, const symbol_lookup& find)
     COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_FILL)
 #undef COACCEL_CUDA_FILL
 
-    if (const error_code ec = fill(api.create_context, find, "cuCtxCreate_v2"))
-        return ec;
     if (const error_code ec = fill(api.prefetch, find, "cuMemPrefetchAsync_v2"))
         return ec;
-    return fill(api.advise, find, "cuMemAdvise_v2");
+    if (const error_code ec = fill(api.advise, find, "cuMemAdvise_v2"))
+        return ec;
+    return fill(api.capture_info, find, "cuStreamGetCaptureInfo_v3");
 }
 
 error_code start(const driver_api& api)

@@ -21,17 +21,28 @@ namespace coaccel::cuda {
     X(cuDeviceTotalMem)                                                                                                \
     X(cuGetErrorName)                                                                                                  \
     X(cuGetErrorString)                                                                                                \
-    X(cuCtxDestroy)                                                                                                    \
+    X(cuDevicePrimaryCtxRetain)                                                                                        \
+    X(cuDevicePrimaryCtxRelease)                                                                                       \
     X(cuCtxPushCurrent)                                                                                                \
     X(cuCtxPopCurrent)                                                                                                 \
     X(cuCtxSetCurrent)                                                                                                 \
-    X(cuCtxSynchronize)                                                                                                \
     X(cuCtxGetStreamPriorityRange)                                                                                     \
     X(cuStreamCreateWithPriority)                                                                                      \
     X(cuStreamDestroy)                                                                                                 \
     X(cuStreamQuery)                                                                                                   \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamWaitEvent)                                                                                               \
+    X(cuStreamBeginCapture)                                                                                            \
+    X(cuStreamEndCapture)                                                                                              \
+    X(cuStreamIsCapturing)                                                                                             \
+    X(cuThreadExchangeStreamCaptureMode)                                                                               \
+    X(cuGraphInstantiateWithFlags)                                                                                     \
+    X(cuGraphUpload)                                                                                                   \
+    X(cuGraphLaunch)                                                                                                   \
+    X(cuGraphGetNodes)                                                                                                 \
+    X(cuGraphExecKernelNodeSetParams)                                                                                  \
+    X(cuGraphExecDestroy)                                                                                              \
+    X(cuGraphDestroy)                                                                                                  \
     X(cuEventCreate)                                                                                                   \
     X(cuEventDestroy)                                                                                                  \
     X(cuEventRecord)                                                                                                   \
@@ -81,9 +92,9 @@ struct driver_api : function_table {
 #undef COACCEL_CUDA_MEMBER
 
     // Versions that every driver since 12.4 has, whatever version the headers map to.
-    PFN_cuCtxCreate_v3020 create_context = nullptr;
     PFN_cuMemPrefetchAsync_v12020 prefetch = nullptr;
     PFN_cuMemAdvise_v12020 advise = nullptr;
+    PFN_cuStreamGetCaptureInfo_v12030 capture_info = nullptr;
 };
 
 } // namespace coaccel::cuda

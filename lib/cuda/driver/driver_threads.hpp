@@ -16,8 +16,12 @@ public:
         // If this call fails, the calls of the jobs fail too and report the error.
         : thread_pool(static_cast<std::size_t>(std::max(limit, 1)), [this, &api, context] {
               // A thread may start late, when the context is dead.
-              if (!context_dead())
-                  (void)api.cuCtxSetCurrent(context);
+              if (context_dead())
+                  return;
+              (void)api.cuCtxSetCurrent(context);
+              // As in context_handle::scope: jobs must not invalidate the stream captures of other code.
+              CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+              (void)api.cuThreadExchangeStreamCaptureMode(&mode);
           })
     {}
 

@@ -9,7 +9,8 @@ namespace coaccel::cuda {
 namespace {
 
 // Numbers, because older headers lack some of the names. context_lost: errors after which, according to cuda.h, the
-// process must be relaunched, and errors that leave the context in an unknown state.
+// process must be relaunched, errors that leave the context in an unknown state, and those that calls return after a
+// reset of the primary context (cudaDeviceReset): 201 if they take a stream, else 709.
 constexpr vendor_error driver_errors[] = {
     {1, "CUDA_ERROR_INVALID_VALUE", fault::library},
     {2, "CUDA_ERROR_OUT_OF_MEMORY", fault::busy},
@@ -22,7 +23,7 @@ constexpr vendor_error driver_errors[] = {
     {101, "CUDA_ERROR_INVALID_DEVICE", fault::device_lost},
     {102, "CUDA_ERROR_DEVICE_NOT_LICENSED", fault::device_lost},
     {200, "CUDA_ERROR_INVALID_IMAGE", fault::library},
-    {201, "CUDA_ERROR_INVALID_CONTEXT", fault::library},
+    {201, "CUDA_ERROR_INVALID_CONTEXT", fault::context_lost},
     {205, "CUDA_ERROR_MAP_FAILED", fault::library},
     {206, "CUDA_ERROR_UNMAP_FAILED", fault::library},
     {207, "CUDA_ERROR_ARRAY_IS_MAPPED", fault::library},

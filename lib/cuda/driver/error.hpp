@@ -12,7 +12,8 @@ const boost::system::error_category& driver_category() noexcept;
 /// Out of memory becomes errc::out_of_memory, as on every backend.
 error_code make_error(CUresult r) noexcept;
 
-/// Whether the error is sticky: it has invalidated every context of the process.
+/// Whether the error is sticky: our context is dead. Except after a reset of the primary context, so is every other
+/// context of the process.
 bool is_sticky(CUresult r) noexcept;
 
 /// The driver's text and name for a result; empty if the table is null or has no text.

@@ -3,6 +3,8 @@
 
 #include "cuda/driver/driver_api.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -54,37 +56,51 @@ public:
 
     CUresult take(pooled_event& e) noexcept
     {
-        CUevent made = nullptr;
-        if (!free_.empty()) {
-            made = free_.back();
-            free_.pop_back();
-        } else if (auto r = api_.cuEventCreate(&made, flags_); r != CUDA_SUCCESS) {
-            return r;
-        }
-        e = pooled_event(*this, made);
+        if (free_.empty())
+            if (const CUresult r = make(); r != CUDA_SUCCESS)
+                return r;
+        e = pooled_event(*this, free_.back());
+        free_.pop_back();
         return CUDA_SUCCESS;
     }
 
+    /// Does not reallocate: make() has reserved the space.
     void give_back(CUevent e) noexcept
     {
-        try {
+        if (!all_.empty())
             free_.push_back(e);
-        } catch (...) {
-            // The event leaks until its context is destroyed.
-        }
     }
 
-    /// Destroys the events that are in the pool.
+    /// Destroys all events, also those that are not in the pool. No event may be taken or used after this.
     void clear() noexcept
     {
-        for (CUevent e : free_)
+        for (CUevent e : all_)
             (void)api_.cuEventDestroy(e);
+        all_.clear();
         free_.clear();
     }
 
 private:
+    CUresult make() noexcept
+    {
+        try {
+            if (all_.size() == all_.capacity())
+                all_.reserve(std::max<std::size_t>(16, 2 * all_.size()));
+            free_.reserve(all_.capacity());
+        } catch (...) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        CUevent made = nullptr;
+        if (const CUresult r = api_.cuEventCreate(&made, flags_); r != CUDA_SUCCESS)
+            return r;
+        all_.push_back(made);
+        free_.push_back(made);
+        return CUDA_SUCCESS;
+    }
+
     const driver_api& api_;
     unsigned flags_;
+    std::vector<CUevent> all_;
     std::vector<CUevent> free_;
 };
 

@@ -148,12 +148,15 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
     if (may_cache)
         key = make_key(source, options, plan, api->version, target.driver_version);
     if (key)
-        if (auto found = cache.find(*key))
+        if (auto found = cache.find(*key)) {
+            found->source = source;
             return jit::make_kernel(options, std::move(*found));
+        }
     BOOST_OUTCOME_TRY(auto made, run_compiler(*api, source, options, plan));
     // Store only if no header has changed meanwhile: NVRTC may have read the old or the new text.
     if (key && key == make_key(source, options, plan, api->version, target.driver_version))
         (void)cache.store(*key, made);
+    made.source = source;
     return jit::make_kernel(options, std::move(made));
 }
 

@@ -70,20 +70,45 @@ result<readiness> prepare_launch(backend& b, stream_state&, bound_op& o)
     return readiness::ready;
 }
 
-error_code launch(backend& b, stream_state& s, bound_op& o)
+using argument_addresses = std::array<void*, jit::max_arguments>;
+
+argument_addresses arguments_of(const bound_op& o) noexcept
 {
     const auto& head = o.as<jit::launch_head>();
-    const auto* k = static_cast<const loaded_kernel*>(o.state);
-    std::array<void*, jit::max_arguments> arguments;
+    argument_addresses made;
     auto* base = const_cast<char*>(static_cast<const char*>(o.op));
     for (std::uint32_t i = 0; i < head.count; ++i) {
         const auto& a = head.arguments()[i];
         const bool is_operand = a.operand != jit::launch_argument::no_operand;
-        arguments[i] = is_operand ? static_cast<void*>(&o.operands[a.operand]) : base + a.offset;
+        made[i] = is_operand ? static_cast<void*>(&o.operands[a.operand]) : base + a.offset;
     }
-    const auto& [grid, block, shared] = head.shape;
+    return made;
+}
+
+error_code launch(backend& b, stream_state& s, bound_op& o)
+{
+    const auto* k = static_cast<const loaded_kernel*>(o.state);
+    auto arguments = arguments_of(o);
+    const auto& [grid, block, shared] = o.as<jit::launch_head>().shape;
     return b.check(b.api().cuLaunchKernel(k->function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared,
                                           s.native, arguments.data(), nullptr));
+}
+
+error_code update(backend& b, CUgraphExec graph, CUgraphNode node, bound_op& o)
+{
+    auto arguments = arguments_of(o);
+    const auto& [grid, block, shared] = o.as<jit::launch_head>().shape;
+    CUDA_KERNEL_NODE_PARAMS values{};
+    values.func = static_cast<const loaded_kernel*>(o.state)->function;
+    values.gridDimX = grid.x;
+    values.gridDimY = grid.y;
+    values.gridDimZ = grid.z;
+    values.blockDimX = block.x;
+    values.blockDimY = block.y;
+    values.blockDimZ = block.z;
+    values.sharedMemBytes = shared;
+    values.kernelParams = arguments.data();
+    return b.check(b.api().cuGraphExecKernelNodeSetParams(graph, node, &values));
 }
 
 result<readiness> prepare_occupancy(backend& b, stream_state&, bound_op& o)
@@ -123,8 +148,11 @@ error_code finish(backend& b, bound_op& o) noexcept
 
 void add_ops(op_table& table)
 {
-    table.add(jit::launch_op_id,
-              {.prepare = prepare_launch, .enqueue = launch, .finish = finish, .capturable = always_capturable});
+    table.add(jit::launch_op_id, {.prepare = prepare_launch,
+                                  .enqueue = launch,
+                                  .finish = finish,
+                                  .capturable = always_capturable,
+                                  .update = update});
     table.add<jit::occupancy_op>({.prepare = prepare_occupancy, .enqueue = ask_occupancy, .finish = finish});
 }
 

@@ -75,7 +75,7 @@ result<void*> device_memory::allocate(CUstream s, std::size_t bytes, memory_kind
     if (limit_ != 0 && used_[0] + used_[1] + g.bytes > limit_)
         return errc::out_of_memory;
     if (const auto found = cached_.find(g); found != cached_.end())
-        return hand_out(g, take_out(found).mapped().memory);
+        return hand_out(s, g, take_out(found).mapped().memory);
     return kind == memory_kind::device ? allocate_pooled(s, g) : ask_for_more(g);
 }
 
@@ -86,7 +86,7 @@ result<void*> device_memory::allocate_pooled(CUstream s, growth g)
         CUdeviceptr memory = 0;
         const CUresult r = api_.cuMemAllocFromPoolAsync(&memory, g.bytes, pool_, s);
         if (r == CUDA_SUCCESS)
-            return hand_out(g, memory);
+            return hand_out(s, g, memory);
         // The free memory of the pool may be fragmented.
         if (r != CUDA_ERROR_OUT_OF_MEMORY)
             return make_error(r);
@@ -94,12 +94,14 @@ result<void*> device_memory::allocate_pooled(CUstream s, growth g)
     return ask_for_more(g);
 }
 
-void* device_memory::hand_out(growth g, CUdeviceptr memory) noexcept
+result<void*> device_memory::hand_out(CUstream s, growth g, CUdeviceptr memory) noexcept
 {
     try {
         live_.emplace(memory, g);
     } catch (const std::bad_alloc&) {
-        // Only the buffer knows this memory then; destroy() does not free it.
+        // destroy() would not find this memory.
+        (void)note(free(g, memory, s));
+        return errc::out_of_memory;
     }
     refused_.erase(g);
     used_[index(g.kind)] += g.bytes;
@@ -139,8 +141,10 @@ void device_memory::grow(growth g) noexcept
     {
         const std::scoped_lock lock(mutex_);
         growing_.erase(g);
-        if (r == CUDA_SUCCESS && !keep(g, made, wish::got))
+        if (r == CUDA_SUCCESS && !keep(g, made, wish::got)) {
+            (void)note(free(g, made, growth_));
             r = CUDA_ERROR_OUT_OF_MEMORY;
+        }
         try {
             if (r != CUDA_SUCCESS)
                 refused_[g] = r;
@@ -166,7 +170,7 @@ CUresult device_memory::obtain(growth g, CUdeviceptr& made) noexcept
         return r;
     const CUresult r = api_.cuStreamSynchronize(growth_);
     if (r != CUDA_SUCCESS && !is_sticky(r))
-        (void)free(g, made);
+        (void)free(g, made, growth_);
     return r;
 }
 
@@ -178,7 +182,6 @@ bool device_memory::keep(growth g, CUdeviceptr memory, wish why) noexcept
         spare_bytes_[index(g.kind)] += why == wish::spare ? g.bytes : 0;
         return true;
     } catch (const std::bad_alloc&) {
-        // The memory leaks until its context is destroyed.
         return false;
     }
 }
@@ -197,13 +200,15 @@ CUresult device_memory::release(CUstream s, void* memory, std::size_t bytes, mem
     const auto p = reinterpret_cast<CUdeviceptr>(memory);
     {
         const std::scoped_lock lock(mutex_);
-        live_.erase(p);
         used_[index(kind)] -= g.bytes;
         if (kind == memory_kind::managed) {
-            (void)keep(g, p, wish::spare);
+            // If it cannot be kept, it stays live, so that destroy() frees it: that may block, so not here.
+            if (keep(g, p, wish::spare))
+                live_.erase(p);
             have_surplus_freed();
             return CUDA_SUCCESS;
         }
+        live_.erase(p);
         if (left == last_use::unused && g.bytes <= largest_kept && spare_bytes_[index(kind)] + g.bytes <= most_spare_ &&
             keep(g, p, wish::spare))
             return CUDA_SUCCESS;
@@ -242,7 +247,7 @@ CUresult device_memory::free_surplus() noexcept
             continue;
         const auto surplus = take_out(i);
         lock.unlock();
-        const CUresult r = free(surplus.key(), surplus.mapped().memory);
+        const CUresult r = free(surplus.key(), surplus.mapped().memory, growth_);
         lock.lock();
         if (!note(r))
             return r;
@@ -272,7 +277,7 @@ void device_memory::free_cached() noexcept
         unwanted.swap(cached_);
     }
     for (const auto& [g, what] : unwanted)
-        if (!note(free(g, what.memory)))
+        if (!note(free(g, what.memory, growth_)))
             return;
 }
 
@@ -284,9 +289,9 @@ bool device_memory::note(CUresult r) const noexcept
     return !helpers_.context_dead();
 }
 
-CUresult device_memory::free(growth g, CUdeviceptr memory) noexcept
+CUresult device_memory::free(growth g, CUdeviceptr memory, CUstream s) noexcept
 {
-    return g.kind == memory_kind::managed ? api_.cuMemFree(memory) : api_.cuMemFreeAsync(memory, growth_);
+    return g.kind == memory_kind::managed ? api_.cuMemFree(memory) : api_.cuMemFreeAsync(memory, s);
 }
 
 void device_memory::trim() noexcept
@@ -349,7 +354,7 @@ void device_memory::destroy() noexcept
 {
     free_cached();
     for (const auto& [memory, g] : live_)
-        (void)free(g, memory);
+        (void)free(g, memory, growth_);
     live_.clear();
     if (growth_)
         (void)api_.cuStreamSynchronize(growth_);

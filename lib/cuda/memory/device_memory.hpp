@@ -81,14 +81,14 @@ private:
     bool keep(growth g, CUdeviceptr memory, wish why) noexcept;
     /// Also subtracts the entry from the byte counts.
     cache::node_type take_out(cache::const_iterator at) noexcept;
-    void* hand_out(growth g, CUdeviceptr memory) noexcept;
+    result<void*> hand_out(CUstream s, growth g, CUdeviceptr memory) noexcept;
     void have_surplus_freed() noexcept;
     bool too_much_managed() const noexcept;
     /// Frees spare managed memory down to its limit. May block.
     CUresult free_surplus() noexcept;
     void free_cached() noexcept;
     bool note(CUresult r) const noexcept;
-    CUresult free(growth g, CUdeviceptr memory) noexcept;
+    CUresult free(growth g, CUdeviceptr memory, CUstream s) noexcept;
     void remember(CUstream s) noexcept;
     std::uint64_t reserved_by_pool() const noexcept;
 

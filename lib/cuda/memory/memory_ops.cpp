@@ -73,10 +73,10 @@ error_code fill(backend& b, stream_state& s, bound_op& o)
 
 /// As many as fill_words needs.
 template <element T>
-std::size_t fill_commands(const void* o) noexcept
+std::size_t fill_commands([[maybe_unused]] const bound_op& o) noexcept
 {
     if constexpr (sizeof(T) > sizeof(unsigned)) {
-        const auto& op = *static_cast<const memory::fill<T>*>(o);
+        const auto& op = o.as<memory::fill<T>>();
         const auto words = bits_of<std::array<unsigned, sizeof(T) / sizeof(unsigned)>>(op.value);
         if (!std::ranges::all_of(words, [&](unsigned w) { return w == words[0]; }))
             return words.size() + static_cast<std::size_t>(std::bit_width(op.dst.size() / pattern_elements));

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <sys/mman.h>
 #include <utility>
 #include <vector>
@@ -54,6 +56,8 @@ void* map_slab(std::size_t bytes) noexcept
 } // namespace
 
 struct pinned_pool::state {
+    using slab_lists = std::list<std::vector<slab>>;
+
     state(const driver_api& api_, driver_threads& helpers_, std::uint64_t limit)
         : api(api_), helpers(helpers_), slabs(limit, reserve_of(limit))
     {}
@@ -75,6 +79,13 @@ struct pinned_pool::state {
     {
         (void)api.cuMemHostUnregister(address(s));
         unmap(s);
+    }
+
+    /// Preconditions: detached.
+    void discard(const slab& s) const noexcept
+    {
+        if (why != context_end::hung)
+            unmap(s);
     }
 
     bool enter() noexcept
@@ -101,24 +112,36 @@ struct pinned_pool::state {
 
     bool start_growing(const std::shared_ptr<state>& self, const pinned_slabs::answer& a) noexcept
     {
+        auto before = giving_up.end();
         try {
-            return helpers.run([self, wanted = a.wanted, give_up = a.give_up] { self->grow(wanted, give_up); });
+            before = giving_up.insert(giving_up.end(), a.give_up);
+            if (helpers.run([self, wanted = a.wanted, before] { self->grow(wanted, before); }))
+                return true;
         } catch (const std::bad_alloc&) {
-            return false;
+            // As if no thread could be started.
         }
+        if (before != giving_up.end())
+            giving_up.erase(before);
+        return false;
     }
 
-    void grow(slab wanted, const std::vector<slab>& give_up) noexcept
+    void grow(slab wanted, slab_lists::iterator before) noexcept
     {
-        if (!enter()) {
-            for (const slab& s : give_up)
-                unmap(s);
+        slab_lists give_up;
+        {
             const std::scoped_lock lock(mutex);
-            if (!detached)
-                not_grown(wanted, errc::context_lost);
-            return;
+            // Then the slabs to give up are gone too.
+            if (detached)
+                return;
+            give_up.splice(give_up.end(), giving_up, before);
+            if (helpers.context_dead()) {
+                for (const slab& s : give_up.front())
+                    unmap(s);
+                return not_grown(wanted, errc::context_lost);
+            }
+            ++inside;
         }
-        for (const slab& s : give_up)
+        for (const slab& s : give_up.front())
             unmake(s);
         error_code ec = make(wanted);
 
@@ -147,7 +170,11 @@ struct pinned_pool::state {
     error_code enter_into_book(const slab& s) noexcept
     {
         if (detached) {
-            unmap(s);
+            // detach() has waited for this job if the context is healthy.
+            if (why == context_end::healthy && !helpers.context_dead())
+                unmake(s);
+            else
+                discard(s);
             return errc::context_lost;
         }
         try {
@@ -166,9 +193,17 @@ struct pinned_pool::state {
     pinned_slabs slabs;
     /// Failed growth that was not reported yet.
     std::map<pinned_slabs::size_class_key, error_code> refused;
+    /// Not in `slabs`, by address.
+    std::map<void*, slab> kept;
+    std::uint64_t kept_bytes = 0;
+    /// Slabs that queued jobs give up. Not in the jobs, which are dropped if the thread pool stops.
+    slab_lists giving_up;
     notification listener;
     bool waiting = false;
     bool detached = false;
+    context_end why = context_end::healthy;
+    /// detach() has ended.
+    bool settled = false;
     /// Number of jobs inside the driver.
     int inside = 0;
 };
@@ -179,10 +214,13 @@ pinned_pool::pinned_pool(const driver_api& api, driver_threads& helpers, std::ui
 
 pinned_pool::~pinned_pool()
 {
-    detach(true);
+    detach(context_end::healthy);
     const std::scoped_lock lock(state_->mutex);
     while (const auto s = state_->slabs.drop_any())
-        unmap(*s);
+        state_->discard(*s);
+    for (const auto& [memory, s] : state_->kept)
+        state_->discard(s);
+    state_->kept.clear();
 }
 
 std::uint64_t pinned_pool::reserve_of(std::uint64_t limit) noexcept
@@ -240,11 +278,55 @@ void pinned_pool::release(void* memory) noexcept
     const std::scoped_lock lock(my.mutex);
     my.slabs.give_back(reinterpret_cast<std::uintptr_t>(memory));
     if (my.detached) {
-        while (const auto s = my.slabs.drop_unused())
-            unmap(*s);
+        // Until detach() has unregistered the slabs, they are left to it.
+        while (const auto s = my.settled ? my.slabs.drop_unused() : std::nullopt)
+            my.discard(*s);
     } else if (my.waiting) {
         my.tell();
     }
+}
+
+result<void*> pinned_pool::allocate_to_keep(std::size_t bytes)
+{
+    state& my = *state_;
+    if (!my.enter())
+        return errc::context_lost;
+    slab s{.bytes = (bytes + pinned_slabs::page - 1) / pinned_slabs::page * pinned_slabs::page};
+    error_code ec = my.make(s);
+    if (!ec) {
+        const std::scoped_lock lock(my.mutex);
+        try {
+            my.kept.emplace(address(s), s);
+            my.kept_bytes += s.bytes;
+        } catch (const std::bad_alloc&) {
+            my.unmake(s);
+            ec = errc::out_of_memory;
+        }
+    }
+    const std::scoped_lock lock(my.mutex);
+    my.leave();
+    if (ec)
+        return ec;
+    return address(s);
+}
+
+void pinned_pool::release_kept(void* memory) noexcept
+{
+    state& my = *state_;
+    const bool alive = my.enter();
+    slab s;
+    {
+        const std::scoped_lock lock(my.mutex);
+        const auto found = my.kept.find(memory);
+        s = found->second;
+        my.kept.erase(found);
+        my.kept_bytes -= s.bytes;
+    }
+    if (!alive)
+        return my.discard(s);
+    my.unmake(s);
+    const std::scoped_lock lock(my.mutex);
+    my.leave();
 }
 
 void pinned_pool::listen(notification n) noexcept
@@ -253,24 +335,36 @@ void pinned_pool::listen(notification n) noexcept
     state_->listener = n;
 }
 
-void pinned_pool::detach(bool alive) noexcept
+void pinned_pool::detach(context_end why) noexcept
 {
+    const bool healthy = why == context_end::healthy;
     state& my = *state_;
     std::unique_lock lock(my.mutex);
     if (std::exchange(my.detached, true))
         return;
-    // On a dead context a job may be stuck in the driver for ever.
-    if (alive)
+    my.why = why;
+    // Otherwise a job may be stuck in the driver for ever.
+    if (healthy)
         my.quiet.wait(lock, [&] { return my.inside == 0; });
-    while (const auto s = my.slabs.drop_unused()) {
-        if (alive)
-            my.unmake(*s);
+    const auto drop = [&](const slab& s) {
+        if (healthy)
+            my.unmake(s);
         else
-            unmap(*s);
-    }
-    // Blocks still in use stay mapped; only their registration ends with the context.
-    if (alive)
+            my.discard(s);
+    };
+    for (const auto& some : my.giving_up)
+        for (const slab& s : some)
+            drop(s);
+    my.giving_up.clear();
+    while (const auto s = my.slabs.drop_unused())
+        drop(*s);
+    // Blocks still in use stay mapped; only their registration ends here.
+    if (healthy)
         my.slabs.for_each_slab([&](const slab& s) { (void)my.api.cuMemHostUnregister(address(s)); });
+    if (healthy)
+        for (const auto& [memory, s] : my.kept)
+            (void)my.api.cuMemHostUnregister(memory);
+    my.settled = true;
 }
 
 void pinned_pool::trim() noexcept
@@ -295,13 +389,13 @@ void pinned_pool::trim() noexcept
 std::uint64_t pinned_pool::used() const noexcept
 {
     const std::scoped_lock lock(state_->mutex);
-    return state_->slabs.used();
+    return state_->slabs.used() + state_->kept_bytes;
 }
 
 std::uint64_t pinned_pool::reserved() const noexcept
 {
     const std::scoped_lock lock(state_->mutex);
-    return state_->slabs.reserved();
+    return state_->slabs.reserved() + state_->kept_bytes;
 }
 
 } // namespace coaccel::cuda

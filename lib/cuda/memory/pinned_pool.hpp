@@ -29,6 +29,11 @@ public:
     result<void*> try_allocate_own(std::size_t bytes);
     void release(void* memory) noexcept override;
 
+    /// Memory that is kept for long, with a registration of its own. It does not count towards the limit, so that it
+    /// cannot keep memory from copies. Both may block: call them on the thread pool.
+    result<void*> allocate_to_keep(std::size_t bytes);
+    void release_kept(void* memory) noexcept;
+
     /// The part kept from users, so that copies stay fast beside pinned buffers: an eighth of the limit, but at least
     /// some chunks and at most as much as copies can use. Half of a limit smaller than that.
     static std::uint64_t reserve_of(std::uint64_t limit) noexcept;
@@ -36,10 +41,19 @@ public:
     /// Sets the notification sent, from any thread, when a failed try is worth repeating. An empty one removes it.
     void listen(notification n) noexcept;
 
-    /// Call before the context is destroyed: afterwards nothing here calls the driver or the thread pool. `alive`: the
-    /// context still works, and all memory is unregistered now. Memory held by users stays valid and is unmapped when
-    /// they release it.
-    void detach(bool alive) noexcept;
+    enum class context_end : std::uint8_t {
+        /// The context works: all memory is unregistered.
+        healthy,
+        /// The driver refuses every call for the context.
+        faulted,
+        /// Our work in the context never ends, but other code uses the context further. All memory stays mapped: its
+        /// addresses must not get new memory while they are registered.
+        hung,
+    };
+
+    /// Call before the context is released: afterwards nothing here calls the driver or the thread pool. Memory held by
+    /// users stays valid. Unless the context hangs, it is unmapped when they release it.
+    void detach(context_end why) noexcept;
 
     /// Returns unused slabs to the system. May block.
     void trim() noexcept;

@@ -252,7 +252,7 @@ error_code enqueue(backend& b, stream_state&, bound_op& o)
 }
 
 /// Moving the generator, the numbers, and a copy.
-std::size_t commands(const void*) noexcept
+std::size_t commands(const bound_op&) noexcept
 {
     return 3;
 }

@@ -10,6 +10,7 @@
     X(blas_level2)                                                                                                     \
     X(blas_level3)                                                                                                     \
     X(jit)                                                                                                             \
+    X(plan)                                                                                                            \
     X(rand)                                                                                                            \
     X(user)
 

@@ -7,14 +7,10 @@
 
 #include <memory>
 
-namespace coaccel::jit {
-struct image;
-}
-
 namespace coaccel::worker {
 
 /// The compiled kernels received from the parent, by the parent's ids.
-class COACCEL_DECL received_kernels {
+class COACCEL_DECL received_kernels final : public kernel_source {
 public:
     explicit received_kernels(const image_limits& limits = {}) noexcept : limits_(limits) {}
 
@@ -24,8 +20,7 @@ public:
     /// Returns false for an unknown kernel. Ops that use the kernel keep it alive.
     [[nodiscard]] bool remove(std::uint64_t id) noexcept;
 
-    /// Null for a kernel that is unknown or not complete.
-    std::shared_ptr<const jit::image> find(std::uint64_t id) const noexcept;
+    std::shared_ptr<const jit::image> find(std::uint64_t id) const noexcept override;
 
 private:
     struct entry {

@@ -10,6 +10,7 @@
 #include <coaccel/ops/plugin.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace coaccel::worker {
 namespace {
@@ -35,79 +36,110 @@ any_ref& ref_at(void* op, const op_field& f) noexcept
     return *reinterpret_cast<any_ref*>(static_cast<std::byte*>(op) + f.offset);
 }
 
-/// Not every byte value is a valid bool.
-bool is_value(const std::uint8_t* bytes, const jit::parameter_type& type) noexcept
-{
-    return type.code != jit::type_code::boolean || (type.size == 1 && *bytes <= 1);
-}
-
-/// Whether the bytes are a head followed by arguments, each at its stated position, with the refs where the frame says.
-template <class Head>
-bool is_packed(const void* op, const op_frame& frame) noexcept
-{
-    using jit::launch_argument;
-    const std::size_t size = frame.data.size();
-    if (size < sizeof(Head))
-        return false;
-    const auto& head = *static_cast<const Head*>(op);
-    if (head.count > jit::max_arguments || sizeof(Head) + head.count * sizeof(launch_argument) > size)
-        return false;
-    for (std::size_t n = 0; n < head.count; ++n) {
-        const auto* a = head.arguments() + n;
-        // Read as a byte, because not every byte value is a valid bool.
-        const auto flag =
-            *(reinterpret_cast<const std::uint8_t*>(&a->type) + offsetof(jit::parameter_type, enumeration));
-        const bool operand = a->operand != launch_argument::no_operand;
-        const bool sound =
-            flag <= 1 && a->type.form <= jit::type_form::pointer_to_const && a->type.code <= jit::type_code::nothing &&
-            (operand ? a->operand < frame.operands.size() && a->offset == frame.operands[a->operand].offset &&
-                           std::uint8_t(a->type.code) == std::uint8_t(frame.operands[a->operand].type)
-                     : std::size_t(a->offset) + a->type.size <= size &&
-                           is_value(static_cast<const std::uint8_t*>(op) + a->offset, a->type));
-        if (!sound)
-            return false;
-    }
-    // prepare() overwrites refs to the results of earlier ops, so they must not overlap other data.
-    std::size_t free_from = sizeof(Head) + head.count * sizeof(launch_argument);
-    for (const op_field& f : frame.operands) {
-        if (f.offset < free_from)
-            return false;
-        free_from = f.offset + sizeof(any_ref);
-    }
-    return true;
-}
-
-/// Names are not sent; these are the names that the parent uses.
-template <class Head>
-void name_operands(const void* op, std::vector<op_field>& operands)
-{
-    const auto& head = *static_cast<const Head*>(op);
-    for (std::uint32_t i = 0; i < head.count; ++i)
-        if (const auto operand = head.arguments()[i].operand; operand != jit::launch_argument::no_operand)
-            operands[operand].name = detail::argument_name(i);
-}
-
 } // namespace
 
-error_code remote_request::load(const submit_frame& frame, const detail::context& context,
-                                const received_kernels& images, std::span<std::byte> staging)
+error_code remote_request::load(const submit_frame& frame, const detail::context& context, const kernel_source& images,
+                                std::span<std::byte> staging)
 {
-    id_ = frame.id;
-    options = frame.how;
-    outcome = {};
-    bytes = 0;
-    while (cells_.size() < frame.size)
-        cells_.emplace_back();
-    bound_.assign(frame.size, bound_op{});
+    begin(frame, frame.size);
     for (std::size_t i = 0; i < frame.size; ++i)
         if (auto ec = load_op(frame.ops[i], i, context, images, staging))
             return ec;
+    // The end of an unload has consequences of its own, for which it must not depend on other ops.
+    if (step_ != plan_step::none && frame.size > 1)
+        return errc::worker_corrupted;
+    ops = bound_;
+    return {};
+}
+
+/// Returns the first cell.
+remote_request::cell& remote_request::begin(const request_head& head, std::size_t ops)
+{
+    id_ = head.id;
+    options = head.how;
+    outcome = {};
+    bytes = 0;
+    step_ = plan_step::none;
+    while (cells_.size() < ops)
+        cells_.emplace_back();
+    bound_.assign(ops, bound_op{});
+    return cells_[0];
+}
+
+void remote_request::load(const load_frame& frame, std::shared_ptr<const detail::plan_data> plan)
+{
+    cell& c = begin(frame.head, 1);
+    step_ = plan_step::load;
+    instance_ = frame.instance;
+    c.what = op_kind::plain;
+    c.load = detail::make_load_info(*plan);
+    const detail::plan_load_head head{frame.instance, frame.chain, plan.get()};
+    c.op.resize(detail::op_units(c.load.size));
+    std::memcpy(c.op.data(), &head, sizeof(head));
+    std::memcpy(reinterpret_cast<std::byte*>(c.op.data()) + sizeof(head), frame.refs.data(),
+                frame.refs.size() * sizeof(any_ref));
+    c.reply.assign(detail::op_units(c.load.reply_size), {});
+    c.addresses.resize(c.load.operands.size());
+    c.kept = std::move(plan);
+    bound_[0] = {.info = &c.load, .op = c.op.data(), .reply = c.reply.data(), .operands = c.addresses.data()};
+    ops = bound_;
+}
+
+error_code remote_request::load(const run_frame& frame, const plan_instances& instances, std::span<std::byte> staging)
+{
+    cell& c = begin(frame.head, 1);
+    step_ = plan_step::run;
+    instance_ = frame.instance;
+    c.what = op_kind::plain;
+    const plan_instances::entry* const loaded = instances.find(frame.instance);
+    if (!loaded)
+        return no_instance(detail::plan_run_op::name, frame.instance);
+    const detail::plan_data& p = *loaded->plan;
+    // A backend uses the buffer that the load named, so this one is checked in its place.
+    if (frame.chain != loaded->chain || frame.memory != loaded->memory())
+        return errc::worker_corrupted;
+    c.kept = loaded->plan;
+    c.arguments.clear();
+    const auto add = [&](const std::vector<staged_argument>& arguments, const detail::byte_range& all) {
+        for (const staged_argument& a : arguments) {
+            const bool inside = a.where.offset >= all.offset && a.where.offset - all.offset <= all.bytes &&
+                                a.where.bytes <= all.bytes - (a.where.offset - all.offset);
+            if (!inside || a.offset > staging.size() || a.where.bytes > staging.size() - a.offset)
+                return false;
+            c.arguments.push_back({staging.data() + a.offset, a.where});
+            bytes += a.where.bytes;
+        }
+        return true;
+    };
+    if (!add(frame.inputs, p.staged_inputs) || !add(frame.outputs, p.staged_outputs))
+        return errc::worker_corrupted;
+    bound_op& b = bound_[0];
+    if (loaded->run) {
+        c.kept = loaded->run;
+        c.op = loaded->run->op();
+        c.addresses.resize(loaded->run->info().operands.size());
+        b = {.info = &loaded->run->info(), .op = c.op.data(), .operands = c.addresses.data()};
+        ops = bound_;
+        return {};
+    }
+    b.info = &info_of<detail::plan_run_op>();
+    auto& op = place<detail::plan_run_op>(c.op);
+    op.memory = ref<std::uint8_t>::from_raw(frame.memory);
+    op.instance = frame.instance;
+    op.chain = frame.chain;
+    op.inputs = c.arguments.data();
+    op.input_count = static_cast<std::uint32_t>(frame.inputs.size());
+    op.outputs = c.arguments.data() + frame.inputs.size();
+    op.output_count = static_cast<std::uint32_t>(frame.outputs.size());
+    c.addresses.resize(b.info->operands.size());
+    b.op = &op;
+    b.operands = c.addresses.data();
     ops = bound_;
     return {};
 }
 
 error_code remote_request::load_op(const op_frame& frame, std::size_t i, const detail::context& context,
-                                   const received_kernels& images, std::span<std::byte> staging)
+                                   const kernel_source& images, std::span<std::byte> staging)
 {
     cell& c = cells_[i];
     bound_op& b = bound_[i];
@@ -116,7 +148,9 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
     c.kept.reset();
     switch (frame.what) {
     case op_kind::plain: {
-        b.info = context.describe(frame.id);
+        // A backend does not describe the ops of plans, because most of them contain addresses.
+        const bool unloads = frame.id == info_of<detail::plan_unload_op>().id;
+        b.info = unloads ? &info_of<detail::plan_unload_op>() : context.describe(frame.id);
         if (!b.info) {
             unsupported_ = static_cast<std::uint32_t>(i);
             return errc::unsupported_op;
@@ -128,9 +162,13 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
         c.reply.assign(detail::op_units(b.info->reply_size), {});
         b.op = c.op.data();
         b.reply = c.reply.data();
-        // A transfer would contain addresses of another process.
-        if (view_transfer(b))
+        // A transfer or a run would contain addresses of another process.
+        if (view_transfer(b) || frame.id == info_of<detail::plan_run_op>().id)
             return errc::worker_corrupted;
+        if (unloads) {
+            step_ = plan_step::unload;
+            instance_ = b.as<detail::plan_unload_op>().instance;
+        }
         if (frame.id == info_of<jit::occupancy_op>().id) {
             auto& asked = *reinterpret_cast<jit::occupancy_op*>(c.op.data());
             const auto image = images.find(asked.kernel);
@@ -149,7 +187,7 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
         break;
     case op_kind::allocate:
         b.info = &info_of<detail::allocate_op>();
-        b.op = &(place<detail::allocate_op>(c.op) = {frame.count, frame.type});
+        b.op = &(place<detail::allocate_op>(c.op) = {frame.count, frame.type, frame.kind});
         b.reply = &c.made;
         break;
     case op_kind::write:
@@ -185,41 +223,15 @@ error_code remote_request::load_op(const op_frame& frame, std::size_t i, const d
     return check_refs(c, *b.info, i) ? error_code{} : make_error_code(errc::worker_corrupted);
 }
 
-error_code remote_request::load_launch(const op_frame& frame, cell& c, const received_kernels& images)
+error_code remote_request::load_launch(const op_frame& frame, cell& c, const kernel_source& images)
 {
     const std::size_t size = frame.data.size();
     c.op.resize(detail::op_units(size));
     std::memcpy(c.op.data(), frame.data.data(), size);
     if (frame.reply_size != 0)
         return errc::worker_corrupted;
-    c.own.id = frame.id;
-    c.own.size = static_cast<std::uint32_t>(size);
-    c.own.operands.assign(frame.operands.begin(), frame.operands.end());
-    if (frame.id == plugin::call_op_id) {
-        if (!is_packed<plugin::call_head>(c.op.data(), frame))
-            return errc::worker_corrupted;
-        name_operands<plugin::call_head>(c.op.data(), c.own.operands);
-        c.own.name = "plugin.call";
-        c.own.lib = library::user;
-        c.own.work = [](const void* op) noexcept { return static_cast<const plugin::call_head*>(op)->work(); };
-        c.own.check = [](const void* op) { return plugin::check_call(*static_cast<const plugin::call_head*>(op)); };
-        return {};
-    }
-    if (frame.id != jit::launch_op_id || !is_packed<jit::launch_head>(c.op.data(), frame))
-        return errc::worker_corrupted;
-    name_operands<jit::launch_head>(c.op.data(), c.own.operands);
-    auto& head = *reinterpret_cast<jit::launch_head*>(c.op.data());
-    const auto image = images.find(head.kernel);
-    if (!image)
-        return jit::no_kernel("jit.launch");
-    head.kernel = image->id;
-    head.host = 0;
-    c.kept = image;
-    c.own.name = "jit.launch";
-    c.own.lib = library::jit;
-    c.own.work = [](const void* op) noexcept { return static_cast<const jit::launch_head*>(op)->work(); };
-    c.own.check = [](const void* op) { return jit::check_launch(*static_cast<const jit::launch_head*>(op)); };
-    return {};
+    return describe_packed({frame.id, std::as_writable_bytes(std::span(c.op)).first(size), frame.operands}, images,
+                           c.own, c.kept);
 }
 
 // The context rejects refs that are not its own; this only checks that they are well-formed.

@@ -1,10 +1,13 @@
 #include "worker/child/server.hpp"
 
+#include "context/lanes/lane_selector.hpp"
+
 #include <coaccel/core/detail/transfer_ops.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 namespace coaccel::worker {
@@ -15,6 +18,9 @@ using detail::next_turn;
 
 constexpr int requests_per_turn = 256;
 constexpr auto gauge_interval = std::chrono::milliseconds(1);
+/// How long a context that is about to end waits for its operations. One that never returns, such as a function of a
+/// plug-in in an endless loop, ends with the process.
+constexpr auto end_grace_period = std::chrono::milliseconds(100);
 
 worker_setup copy_of(const worker_setup& shared) noexcept
 {
@@ -46,6 +52,7 @@ void server::run(const detail::context_factory& make, fault_injector& faults)
     } else {
         out_.put_text(context_->backend_name());
         put_hardware(out_, context_->hardware());
+        out_.put(context_->can_export() ? exporting::yes : exporting::no);
     }
     show_gauges();
     // A beat before `ready` is sent: from now on the parent checks the heartbeat, even if the worker hangs immediately.
@@ -57,11 +64,17 @@ void server::run(const detail::context_factory& make, fault_injector& faults)
 
     auto now = clock::now();
     auto last_moved = now;
+    auto last_accepting = now;
     auto next_gauge = now;
     while (!corrupted_ && !lost_) {
         const bool moved = take_requests();
         now = clock::now();
         const next_turn next = context_->turn(now);
+        if (context_->accepting())
+            last_accepting = now;
+        else if (!lost_ && now - last_accepting > end_grace_period)
+            lost(make_error_with_message(errc::context_lost, "an operation does not return"),
+                 detail::loss_cause::fault);
         const bool sent = flush();
         place_.control.beats.fetch_add(1, std::memory_order_relaxed);
         if (moved || sent)
@@ -102,34 +115,59 @@ error_code server::begin(const detail::context_factory& make)
 void server::warm_up()
 {
     constexpr std::uint64_t count = 256;
+    // Each lane has its own handles. With memory of their own, requests that are started together get different lanes,
+    // unless the context selects the lane by the library of the first op.
+    const bool by_library = setup_.context.lanes.how == lane_policy::kind::per_library;
+    const std::size_t lanes = by_library ? 1 : detail::lane_selector(setup_.context.lanes).policy_lanes();
     // A temporary identity: refs of device 0 are empty, and an op that uses one is refused.
     context_->adopt({1, 1});
     const detail::allocate_op allocate{.count = count, .type = dtype::f32};
-    detail::allocation made;
-    run_here({.info = &info_of<detail::allocate_op>(), .op = &allocate, .reply = &made});
-    op_list ops;
-    context_->add_warm_up(ops, ref<float>::from_raw(made.ref));
-    for (detail::listed_op& o : detail::op_list_access::ops(ops))
-        run_here(o.record.bind(*o.info));
-    context_->release(made.ref);
+    std::vector<detail::allocation> made(lanes);
+    std::vector<bound_op> allocations;
+    std::vector<op_list> lists(lanes);
+    std::vector<std::vector<bound_op>> bound(lanes);
+    std::vector<std::span<bound_op>> requests;
+    for (std::size_t i = 0; i < lanes; ++i)
+        allocations.push_back({.info = &info_of<detail::allocate_op>(), .op = &allocate, .reply = &made[i]});
+    for (bound_op& o : allocations)
+        requests.push_back({&o, 1});
+    if (run_here(requests)) {
+        requests.clear();
+        for (std::size_t i = 0; i < lanes; ++i) {
+            context_->add_warm_up(lists[i], ref<float>::from_raw(made[i].ref));
+            for (detail::listed_op& o : detail::op_list_access::ops(lists[i]))
+                bound[i].push_back(o.record.bind(*o.info));
+            const std::size_t size = by_library ? 1 : bound[i].size();
+            for (std::size_t first = 0; first < bound[i].size(); first += size)
+                requests.push_back({&bound[i][first], size});
+        }
+        (void)run_here(requests);
+    }
+    for (const detail::allocation& a : made)
+        context_->release(a.ref);
     context_->adopt({});
 }
 
-void server::run_here(bound_op op)
+bool server::run_here(std::span<const std::span<bound_op>> requests)
 {
-    struct : detail::request {
+    struct own_request final : detail::request {
         void post() override {}
         void destroy() noexcept override {}
-    } r;
-    r.ops = {&op, 1};
-    warming_ = true;
-    context_->submit(r, clock::now());
-    while (warming_ && !lost_) {
+    };
+    std::deque<own_request> all(requests.size());
+    warming_ = requests.size();
+    warmed_ = true;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        all[i].ops = requests[i];
+        context_->submit(all[i], clock::now());
+    }
+    while (warming_ > 0 && !lost_) {
         const auto next = context_->turn(clock::now());
         place_.control.beats.fetch_add(1, std::memory_order_relaxed);
-        if (warming_ && next.when == next_turn::kind::sleep)
+        if (warming_ > 0 && next.when == next_turn::kind::sleep)
             (void)place_.request_bell.wait(std::chrono::milliseconds(1));
     }
+    return warmed_ && !lost_;
 }
 
 bool server::take_requests()
@@ -155,7 +193,7 @@ bool server::obey(std::span<const std::byte> record)
 {
     decoder in(record);
     message_type what{};
-    if (!in.get(what, message_type::adopt, message_type::forget))
+    if (!in.get(what, message_type::adopt, message_type::export_memory))
         return false;
     switch (what) {
     case message_type::adopt: {
@@ -171,11 +209,7 @@ bool server::obey(std::span<const std::byte> record)
         return submit(frame_);
     case message_type::release: {
         any_ref ref;
-        if (!in.get_ref(ref) || !in.at_end())
-            return false;
-        context_->release(ref);
-        show_use();
-        return true;
+        return in.get_ref(ref) && in.at_end() && release(ref);
     }
     case message_type::image: {
         image_frame image;
@@ -185,25 +219,55 @@ bool server::obey(std::span<const std::byte> record)
         std::uint64_t id = 0;
         return in.get(id) && in.at_end() && images_.remove(id);
     }
+    case message_type::plan: {
+        plan_frame part;
+        return get_plan(in, part) && add_plan(part);
+    }
+    case message_type::forget_plan: {
+        std::uint64_t number = 0;
+        return in.get(number) && in.at_end() && plans_.remove(number);
+    }
+    case message_type::load: return get_load(in, load_) && load(load_);
+    case message_type::run: return get_run(in, run_) && run(run_);
+    case message_type::import_memory: {
+        import_frame frame;
+        return get_import(in, frame) && import_memory(frame);
+    }
+    case message_type::export_memory: {
+        export_frame frame;
+        return get_export(in, frame) && export_memory(frame);
+    }
     default: return false;
     }
 }
 
+void server::inject(injected_fault f)
+{
+    if (f == injected_fault::poison)
+        faults_->poison();
+    else if (f == injected_fault::hang)
+        faults_->hang();
+}
+
 bool server::submit(const submit_frame& frame)
 {
-    if (frame.injected_fault == injected_fault::poison)
-        faults_->poison();
-    else if (frame.injected_fault == injected_fault::hang)
-        faults_->hang();
+    inject(frame.injected_fault);
     remote_request& r = spare();
-    const error_code ec = r.load(frame, *context_, images_, place_.staging);
-    if (ec == errc::worker_corrupted)
+    error_code ec = r.load(frame, *context_, images_, place_.staging);
+    if (!ec && r.step() == remote_request::plan_step::unload)
+        ec = instances_.begin_unload(r.unload());
+    return start(r, ec);
+}
+
+bool server::start(remote_request& r, const error_code& loaded)
+{
+    if (loaded == errc::worker_corrupted)
         return false;
-    if (ec) {
-        if (ec == errc::unsupported_op)
+    if (loaded) {
+        if (loaded == make_error_code(errc::unsupported_op))
             answer_unsupported(r);
         else
-            answer(frame.id, ec, nullptr);
+            answer(r.id(), loaded, nullptr);
         spare_.push_back(&r);
     } else {
         r.sequence = ++submitted_;
@@ -223,13 +287,16 @@ remote_request& server::spare()
 
 void server::finished(detail::request& r, error_code ec) noexcept
 {
-    if (std::exchange(warming_, false)) {
+    if (warming_ > 0) {
+        --warming_;
         // The standby may still be usable for other ops.
-        if (ec)
+        if (ec && std::exchange(warmed_, false))
             std::fprintf(stderr, "this standby could not be warmed up: %s\n", ec.message().c_str());
         return;
     }
     auto& done = static_cast<remote_request&>(r);
+    if (done.step() != remote_request::plan_step::none)
+        note_plan_step(done, ec);
     // Before the reply: a caller that has received its buffer finds it in the statistics.
     if (!ec && context_ && std::ranges::any_of(r.ops, is_allocation))
         show_use();
@@ -239,7 +306,7 @@ void server::finished(detail::request& r, error_code ec) noexcept
     spare_.push_back(&done);
 }
 
-void server::lost(error_code why) noexcept
+void server::lost(error_code why, detail::loss_cause) noexcept
 {
     lost_ = true;
     out_.clear();
@@ -249,12 +316,17 @@ void server::lost(error_code why) noexcept
     (void)flush();
 }
 
-void server::answer(std::uint64_t id, const error_code& ec, const remote_request* with)
+void server::begin_answer(std::uint64_t id, const error_code& ec)
 {
     out_.clear();
     out_.put(message_type::ended);
     out_.put(id);
     out_.put_error(ec);
+}
+
+void server::answer(std::uint64_t id, const error_code& ec, const remote_request* with)
+{
+    begin_answer(id, ec);
     if (with)
         with->put_replies(out_, !ec);
     send();

@@ -2,7 +2,12 @@
 #define COACCEL_WORKER_CHILD_SERVER_HPP
 
 #include "context/context.hpp"
+#include "worker/child/plan_instances.hpp"
+#include "worker/child/received_kernels.hpp"
+#include "worker/child/received_plans.hpp"
 #include "worker/child/remote_request.hpp"
+#include "worker/protocol/memory_frames.hpp"
+#include "worker/transport/descriptor_socket.hpp"
 #include "worker/transport/doorbell.hpp"
 #include "worker/transport/ring.hpp"
 
@@ -23,6 +28,7 @@ struct worker_endpoints {
     std::span<std::byte> staging;
     doorbell& request_bell;
     doorbell& reply_bell;
+    descriptor_socket& descriptors;
 };
 
 /// The main loop of a worker: reads requests from the ring, runs them in a context, and replies. On one thread.
@@ -37,18 +43,30 @@ public:
 private:
     // context_events
     void finished(detail::request& r, error_code ec) noexcept override;
-    void lost(error_code why) noexcept override;
+    void lost(error_code why, detail::loss_cause cause) noexcept override;
     void wake() noexcept override { place_.request_bell.interrupt(); }
     bool has_more() noexcept override { return false; }
 
     error_code begin(const detail::context_factory& make);
-    /// Runs the ops with which the context prepares itself.
+    /// Runs the ops with which the context prepares itself, on every lane of its policy.
     void warm_up();
-    /// Runs an op that the parent did not send.
-    void run_here(bound_op op);
+    /// Runs requests that the parent did not send, and returns whether all of them succeeded.
+    bool run_here(std::span<const std::span<bound_op>> requests);
     bool take_requests();
     bool obey(std::span<const std::byte> record);
     bool submit(const submit_frame& frame);
+    bool load(const load_frame& frame);
+    bool run(const run_frame& frame);
+    bool import_memory(const import_frame& frame);
+    bool export_memory(const export_frame& frame);
+    bool release(const any_ref& buffer);
+    bool add_plan(const plan_frame& frame);
+    void inject(injected_fault f);
+    /// Submits a request that was loaded with this result. Returns false for a protocol error.
+    bool start(remote_request& r, const error_code& loaded);
+    void note_plan_step(const remote_request& r, const error_code& ec);
+    /// The rest of the reply follows in `out_`.
+    void begin_answer(std::uint64_t id, const error_code& ec);
     void answer(std::uint64_t id, const error_code& ec, const remote_request* with);
     void answer_unsupported(const remote_request& r);
     void send();
@@ -63,7 +81,11 @@ private:
     ring_reader requests_;
     ring_writer replies_;
     received_kernels images_;
+    received_plans plans_;
+    plan_instances instances_;
     submit_frame frame_;
+    load_frame load_;
+    run_frame run_;
     std::vector<std::byte> record_;
     encoder out_;
     /// Replies for which the ring had no room.
@@ -72,7 +94,10 @@ private:
     std::vector<remote_request*> spare_;
     std::uint64_t submitted_ = 0;
     bool unannounced_ = false;
-    bool warming_ = false;
+    /// The number of requests of the warm-up that have not ended.
+    std::size_t warming_ = 0;
+    /// None of them has failed.
+    bool warmed_ = true;
     bool corrupted_ = false;
     bool lost_ = false;
 

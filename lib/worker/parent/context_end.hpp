@@ -1,6 +1,8 @@
 #ifndef COACCEL_WORKER_PARENT_CONTEXT_END_HPP
 #define COACCEL_WORKER_PARENT_CONTEXT_END_HPP
 
+#include "context/context.hpp"
+
 #include <coaccel/core/error.hpp>
 
 #include <cstdint>
@@ -15,6 +17,7 @@ public:
     /// The requests have failed, or were handed over.
     bool dead() const noexcept { return stage_ == stage::dead; }
     const error_code& reason() const noexcept { return why_; }
+    detail::loss_cause cause() const noexcept { return cause_; }
 
     /// The reason of an end that is about to begin, or of one that began without a reason. Ignored if there is one.
     void explain(const error_code& why) noexcept
@@ -28,7 +31,7 @@ public:
 
     /// The context accepts nothing more. Returns whether the worker must be ended too: not in a forked child, and not
     /// if the end has begun before.
-    [[nodiscard]] bool begin(errc why, process where) noexcept
+    [[nodiscard]] bool begin(errc why, process where, detail::loss_cause cause) noexcept
     {
         if (dying())
             return false;
@@ -37,6 +40,7 @@ public:
             why_ = errc::context_lost;
             return false;
         }
+        cause_ = cause;
         sent_invalid_data_ = why == errc::worker_corrupted;
         return true;
     }
@@ -66,6 +70,7 @@ private:
 
     stage stage_ = stage::alive;
     bool sent_invalid_data_ = false;
+    detail::loss_cause cause_ = detail::loss_cause::outside;
     error_code why_;
 };
 

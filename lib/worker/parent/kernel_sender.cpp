@@ -33,6 +33,15 @@ error_code kernel_sender::send(const detail::request& r)
     return {};
 }
 
+error_code kernel_sender::send(std::span<const detail::listed_op> ops)
+{
+    for (const detail::listed_op& o : ops)
+        if (const auto kernel = kernel_of({.info = o.info, .op = o.record.op.data()}))
+            if (auto ec = send(kernel))
+                return ec;
+    return {};
+}
+
 error_code kernel_sender::send(std::uint64_t kernel)
 {
     if (sent_.has(kernel))

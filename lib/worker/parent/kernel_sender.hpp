@@ -5,6 +5,9 @@
 #include "worker/parent/sent_kernels.hpp"
 
 #include <coaccel/core/detail/request.hpp>
+#include <coaccel/core/op_list.hpp>
+
+#include <span>
 
 namespace coaccel::worker {
 
@@ -17,6 +20,8 @@ public:
     /// Sends the kernels of a request that the worker does not have. Errors: errc::invalid_argument for a kernel that
     /// the worker does not accept or for which it has no room.
     error_code send(const detail::request& r);
+    /// Likewise for the ops of a plan.
+    error_code send(std::span<const detail::listed_op> ops);
 
 private:
     error_code send(std::uint64_t kernel);

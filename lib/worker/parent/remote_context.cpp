@@ -28,7 +28,7 @@ constexpr std::size_t most_ops = 200;
 /// Such an op carries its own description (its operands), which is sent with it.
 bool is_packed(const bound_op& op) noexcept
 {
-    return op.info->id == jit::launch_op_id || op.info->id == plugin::call_op_id;
+    return is_packed_id(op.info->id);
 }
 
 bool is_allocation(const bound_op& op) noexcept
@@ -75,7 +75,8 @@ remote_context::remote_context(std::unique_ptr<worker_link> link, std::shared_pt
       polling_(options, setup_.spin),
       reply_watch_(reply_watch::limit_for(options.hang_timeout, link_->start_timeout())),
       outgoing_(link_->requests(), *this), held_([this](std::uint32_t slot) { return copies_.unsent(slot); }),
-      kernels_(outgoing_, setup_.images), copies_(*setup_.memory, *this, end_, setup_.copy_threads, wake_up())
+      kernels_(outgoing_, setup_.images), plans_(outgoing_),
+      copies_(*setup_.memory, *this, end_, setup_.copy_threads, wake_up())
 {
     link_->listen(wake_up());
     setup_.memory->listen(wake_up());
@@ -127,6 +128,17 @@ void remote_context::submit(request& r, clock::time_point now)
     // undo.
     if (auto ec = kernels_.send(r))
         return events_.finished(r, ec);
+    if (r.ops.front().info->lib == library::plan)
+        if (auto ec = send_plan(r))
+            return events_.finished(r, ec);
+    if (split_runs::has_copies(r))
+        splits_.start(r, [this](request& part) { start_in_order(part); });
+    else
+        start_in_order(r);
+}
+
+void remote_context::start_in_order(request& r)
+{
     const bool in_order = copies_.empty() && held_.empty();
     if (!in_order && held_.must_wait(r, setup_.identity.device))
         held_.add(r);
@@ -151,15 +163,27 @@ error_code remote_context::refusal(const request& r) const
         if (auto ec = allocates ? error_code() : nonsense(o))
             return detail::placed(r, i, ec);
     }
-    return {};
+    return r.ops.size() > 1 ? split_runs::check(r) : error_code();
 }
 
 error_code remote_context::refusal(const bound_op& o) const
 {
+    if (o.info->lib == library::plan)
+        return plan_refusal(o);
     if (o.info->id == detail::user_op_id)
         return detail::op_error(errc::not_isolatable, o.info->name,
                                 {"the function is code of this process, and the device is in a worker process; put it "
                                  "into a plug-in and use plugin::call, or use isolation::in_process"});
+    if (o.info->role == op_role::adopt)
+        return detail::op_error(errc::not_isolatable, o.info->name,
+                                {"the memory belongs to this process, and the device is in a worker process; use "
+                                 "isolation::in_process"});
+    if (o.info->role == op_role::wait || o.info->role == op_role::record)
+        return detail::op_error(errc::not_isolatable, o.info->name,
+                                {"event belongs to this process, and the device is in a worker process; use "
+                                 "isolation::in_process"});
+    if (auto ec = memory_refusal(o))
+        return ec;
     if (is_allocation(o)) {
         if (o.as<detail::allocate_op>().kind != memory_kind::managed)
             return {};
@@ -191,6 +215,13 @@ error_code remote_context::nonsense(const bound_op& o) const noexcept
 
 void remote_context::start(request& r)
 {
+    if (!splits_.empty())
+        if (auto ec = splits_.failure(r))
+            return complete(r, ec);
+    if (r.ops.front().info->lib == library::plan && start_plan(r))
+        return;
+    if (r.ops.front().info->lib == library::memory && start_memory(r))
+        return;
     if (auto v = view_transfer(r.ops.back()))
         return start_copy(r, *v);
     send(r, {.who = &r}, nullptr, 0);
@@ -226,6 +257,7 @@ void remote_context::send(request& r, in_flight_request f, const transfer_view* 
             frame.what = op_kind::allocate;
             frame.count = a.count;
             frame.type = a.type;
+            frame.kind = a.kind;
             static_cast<detail::allocation*>(o.reply)->ref = {
                 .device = made_here, .slot = static_cast<std::uint32_t>(i), .size = a.count, .type = a.type};
         } else if (v && i + 1 == count) {
@@ -252,11 +284,10 @@ void remote_context::send(request& r, in_flight_request f, const transfer_view* 
     if (outgoing_.fits())
         return outgoing_.post();
     (void)in_flight_.take(id);
-    events_.finished(r,
-                     make_error_with_message(errc::invalid_argument,
-                                             "a seq of " + std::to_string(r.ops.size()) + " ops has " +
-                                                 std::to_string(outgoing_.size()) + " bytes; a worker takes at most " +
-                                                 std::to_string(outgoing_.max_size())));
+    complete(r, make_error_with_message(errc::invalid_argument, "a seq of " + std::to_string(r.ops.size()) +
+                                                                    " ops has " + std::to_string(outgoing_.size()) +
+                                                                    " bytes; a worker takes at most " +
+                                                                    std::to_string(outgoing_.max_size())));
 }
 
 /// Like `send`, for a piece of a copy.

@@ -8,10 +8,13 @@
 #include "worker/parent/held_requests.hpp"
 #include "worker/parent/kernel_sender.hpp"
 #include "worker/parent/outgoing_records.hpp"
+#include "worker/parent/plan_sender.hpp"
 #include "worker/parent/remote_buffers.hpp"
 #include "worker/parent/reply_polling.hpp"
 #include "worker/parent/reply_slots.hpp"
 #include "worker/parent/reply_watch.hpp"
+#include "worker/parent/split_runs.hpp"
+#include "worker/parent/staged_run.hpp"
 #include "worker/parent/worker_link.hpp"
 #include "worker/transport/doorbell_waiter.hpp"
 #include "worker/transport/staging.hpp"
@@ -54,10 +57,12 @@ public:
     bool replaceable() const noexcept override { return !detail::forked(); }
     void submit(detail::request& r, detail::clock::time_point now) override;
     void release(const any_ref& buffer) noexcept override;
+    void abandon(const std::string& why) noexcept override;
     using context::turn;
     detail::next_turn turn(detail::clock::time_point now, detail::clock::duration patience) override;
     void drop(detail::async_op_list& out) noexcept override;
     bool accepting() const noexcept override { return !end_.dying(); }
+    bool can_export() const noexcept override { return link_->can_export(); }
     std::size_t live_buffers() const noexcept override { return buffers_.live(); }
     memory_info memory() const noexcept override;
     hardware_info hardware() const override { return link_->hardware(); }
@@ -72,6 +77,10 @@ private:
         std::optional<std::uint64_t> block{};
         std::optional<transfer_view> small{};
         bool into_pinned = false;
+        /// It imports or exports memory.
+        bool memory = false;
+        /// It is a run of a plan, whose staged arguments are in `block`.
+        bool run = false;
     };
 
     // outgoing_events
@@ -80,12 +89,29 @@ private:
 
     // copy_events
     void send_piece(const piece_message& m) override;
-    void copied(detail::request& r, const error_code& ec) noexcept override { events_.finished(r, ec); }
+    void copied(detail::request& r, const error_code& ec) noexcept override { complete(r, ec); }
 
     error_code refusal(const detail::request& r) const;
     error_code refusal(const bound_op& o) const;
     error_code nonsense(const bound_op& o) const noexcept;
+    error_code plan_refusal(const bound_op& o) const;
+    error_code load_refusal(const bound_op& o) const;
+    error_code run_refusal(const bound_op& o) const;
+    void start_in_order(detail::request& r);
     void start(detail::request& r);
+    error_code send_plan(const detail::request& r);
+    bool start_plan(detail::request& r);
+    void send_load(detail::request& r);
+    void start_run(detail::request& r);
+    error_code memory_refusal(const bound_op& o) const;
+    bool start_memory(detail::request& r);
+    void send_import(detail::request& r);
+    void send_export(detail::request& r);
+    bool take_memory(decoder& in, std::uint64_t id, detail::request& r, error_code& ec);
+    bool add_made(const any_ref& made, std::uint64_t count, dtype type);
+    request_head head_for(std::uint64_t id, const detail::request& r) noexcept;
+    /// A request, or a part of one, has ended.
+    void complete(detail::request& r, const error_code& ec) noexcept;
     void start_copy(detail::request& r, const transfer_view& v);
     bool start_small(detail::request& r, const transfer_view& v);
     void send(detail::request& r, in_flight_request f, const transfer_view* v, std::uint64_t offset);
@@ -102,7 +128,7 @@ private:
     void deliver(const in_flight_request& f);
 
     void continue_copies();
-    void condemn(errc why) noexcept;
+    void condemn(errc why, detail::loss_cause cause = detail::loss_cause::fault) noexcept;
     void condemn(errc why, const std::string& text) noexcept;
     detail::next_turn die();
     void take_all(const std::function<void(detail::request&)>& function);
@@ -123,8 +149,14 @@ private:
     /// The last record that was read.
     std::vector<std::byte> record_;
     reply_slots<in_flight_request> in_flight_;
+    /// How many of them are exports.
+    std::size_t exports_ = 0;
     held_requests held_;
     kernel_sender kernels_;
+    plan_sender plans_;
+    split_runs splits_;
+    /// The last run that was sent.
+    run_frame run_;
     remote_buffers buffers_;
     /// Time of the current turn.
     detail::clock::time_point now_{};

@@ -16,11 +16,11 @@ void remote_context::start_copy(request& r, const transfer_view& v)
     const bool sound = v.count > 0 && r.ops.back().info->check(r.ops.back().op) == error_code{};
     const bool allocates = r.ops.size() > 1;
     if (!sound && !allocates)
-        return events_.finished(r, r.ops.back().info->check(r.ops.back().op));
+        return complete(r, r.ops.back().info->check(r.ops.back().op));
     if (!allocates)
         // A transfer has one operand.
         if (auto ec = buffers_.check(v.ref, v.type, setup_.identity))
-            return events_.finished(
+            return complete(
                 r, detail::operand_error(r.ops.back(), 0, errc_of(ec), setup_.identity, buffers_.facts(v.ref)));
     if (v.host)
         if (const auto offset = setup_.memory->offset_of(v.host, v.bytes())) {
@@ -48,6 +48,8 @@ bool remote_context::start_small(request& r, const transfer_view& v)
 
 void remote_context::deliver(const in_flight_request& f)
 {
+    if (f.run && f.block)
+        return staged_run(f.who->ops.front().as<detail::plan_run_op>(), *setup_.memory).deliver(*f.block);
     if (!f.small || f.small->way != direction::to_host)
         return;
     const std::byte* memory = setup_.memory->at(*f.block);

@@ -49,7 +49,7 @@ next_turn remote_context::turn(clock::time_point now, clock::duration patience)
     now = now_;
     continue_copies();
     if (over && !end_.dying())
-        condemn({});
+        condemn({}, link_->cause());
     if (reply_watch_.look(awaits_replies(), moved, now) && !end_.dying())
         condemn(
             errc::worker_hung,
@@ -126,7 +126,8 @@ bool remote_context::on_reply(std::span<const std::byte> record)
         return false;
     link_->log(log_level::info, "lost its context: " + why.message());
     end_.explain(why);
-    condemn(errc::context_lost);
+    // Hardware that is gone says nothing about the work.
+    condemn(errc::context_lost, is_device_lost(why) ? detail::loss_cause::outside : detail::loss_cause::fault);
     return true;
 }
 
@@ -141,7 +142,7 @@ bool remote_context::on_ended(decoder& in)
         return false;
     const in_flight_request f = *awaited;
     request* const r = f.who ? f.who : f.allocation_of ? &chunked_copies::request_of(*f.allocation_of) : nullptr;
-    if (r && !take_results(in, *r, f.allocation_of ? 1 : r->ops.size(), !ec))
+    if (f.memory ? !take_memory(in, id, *r, ec) : r && !take_results(in, *r, f.allocation_of ? 1 : r->ops.size(), !ec))
         return false;
     if (!in.at_end())
         return false;
@@ -187,7 +188,7 @@ void remote_context::finish(const in_flight_request& f, const error_code& ec)
     if (f.block)
         setup_.memory->give_back(*f.block);
     f.who->ended = now_;
-    events_.finished(*f.who, ec);
+    complete(*f.who, ec);
 }
 
 bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool succeeded)
@@ -203,11 +204,7 @@ bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool
                 return false;
             if (made.device == 0 && !succeeded)
                 continue;
-            if (made.device != setup_.identity.device || made.generation != setup_.identity.generation ||
-                made.offset != 0 || made.size != wanted.count || made.type != wanted.type)
-                return false;
-            // The worker reuses a slot only after it was released.
-            if (!buffers_.add(made))
+            if (!add_made(made, wanted.count, wanted.type))
                 return false;
             *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
         } else if (succeeded && !view_transfer(o) && !take_reply(in, o)) {
@@ -215,6 +212,14 @@ bool remote_context::take_results(decoder& in, request& r, std::size_t ops, bool
         }
     }
     return true;
+}
+
+/// Returns false for a ref that the worker cannot have made for this request.
+bool remote_context::add_made(const any_ref& made, std::uint64_t count, dtype type)
+{
+    // The worker reuses a slot only after it was released.
+    return made.device == setup_.identity.device && made.generation == setup_.identity.generation && made.offset == 0 &&
+           made.size == count && made.type == type && buffers_.add(made);
 }
 
 /// A rejected reply is never read by the caller, because its op fails with the context.
@@ -244,9 +249,9 @@ context_end::process this_process() noexcept
 } // namespace
 
 /// Without an error code: the process has ended by itself, and the link knows the reason.
-void remote_context::condemn(errc why) noexcept
+void remote_context::condemn(errc why, detail::loss_cause cause) noexcept
 {
-    if (!end_.begin(why, this_process()))
+    if (!end_.begin(why, this_process(), cause))
         return;
     if (why != errc{})
         link_->end(why);
@@ -261,6 +266,13 @@ void remote_context::condemn(errc why, const std::string& text) noexcept
     condemn(why);
 }
 
+void remote_context::abandon(const std::string& why) noexcept
+{
+    if (!end_.dying() && !end_.reason() && !detail::forked())
+        end_.explain(make_error_with_message(errc::context_lost, why));
+    condemn(errc::context_lost, detail::loss_cause::outside);
+}
+
 next_turn remote_context::die()
 {
     const context_end::writers writers{
@@ -270,7 +282,7 @@ next_turn remote_context::die()
     end_.finish();
     watch_->disarm();
     take_all([this](request& r) { events_.finished(r, errc::context_lost); });
-    events_.lost(end_.reason());
+    events_.lost(end_.reason(), end_.cause());
     return {};
 }
 
@@ -283,13 +295,19 @@ bool remote_context::writes_to_pinned()
 
 void remote_context::take_all(const std::function<void(request&)>& function)
 {
+    // The parts of a split request stay with `splits_`, which has the request itself.
+    const auto take = [&](request& r) {
+        if (!splits_.is_part(r))
+            function(r);
+    };
     // The entries stay: their memory is given back when the process has ended.
     in_flight_.for_each([&](in_flight_request& f) {
         if (f.who)
-            function(*std::exchange(f.who, nullptr));
+            take(*std::exchange(f.who, nullptr));
     });
-    copies_.take_all(function);
-    held_.take_all(function);
+    copies_.take_all(take);
+    held_.take_all(take);
+    splits_.take_all(function);
 }
 
 void remote_context::drop(detail::async_op_list& out) noexcept

@@ -31,23 +31,26 @@ public:
     {
         device_.store(identity.device, std::memory_order_relaxed);
         const std::scoped_lock making(making_);
-        if (!memory_) {
-            BOOST_OUTCOME_TRY(memory_, staging::create(options_.how.staging_bytes));
-        }
+        BOOST_OUTCOME_TRYV(make_memory());
         BOOST_OUTCOME_TRY(auto link, next_link(how));
-        auto watch = doorbell_waiter::create(executor_, link->reply_bell().wait_fd(), events);
-        if (!watch)
-            return make_error_with_message(errc::out_of_memory, "no descriptors left");
         // Starting a worker is quick; make() waits for it to be ready only when it is needed. If the start fails, the
         // next context is made without a standby, and the error is reported there.
-        standbys_.top_up([this, how] { return start(how, true, false); });
-        remote_setup setup;
-        setup.identity = identity;
-        setup.memory = memory_;
-        setup.faults = &faults_;
-        setup.spin = options_.how.spin;
-        setup.copy_threads = options_.copy_threads;
-        return std::make_unique<remote_context>(std::move(link), std::move(watch), events, how, std::move(setup));
+        top_up(how);
+        return connect(std::move(link), identity, events, how);
+    }
+
+    result<std::unique_ptr<detail::context>> make_standby(detail::context_identity identity,
+                                                          detail::context_events& events, const context_options& how)
+    {
+        const std::scoped_lock making(making_);
+        if (!await(nullptr))
+            return errc::device_stopped;
+        BOOST_OUTCOME_TRYV(make_memory());
+        top_up(how);
+        BOOST_OUTCOME_TRY(auto link, next_standby(worker_link::purpose::standby));
+        if (!link)
+            return make_error_with_message(errc::start_failed, "no standby could be started");
+        return connect(std::move(link), identity, events, how);
     }
 
     bool has_standby() const { return standbys_.any(); }
@@ -70,11 +73,11 @@ public:
 private:
     using link_ptr = standby_pool::link_ptr;
 
-    error_code wait_for(worker_link& l)
+    error_code wait_for(worker_link& l, worker_link::purpose what = worker_link::purpose::context)
     {
         if (!await(&l))
             return errc::device_stopped;
-        const error_code ec = l.wait_until_ready();
+        const error_code ec = l.wait_until_ready(what);
         (void)await(nullptr);
         return ec;
     }
@@ -86,19 +89,56 @@ private:
         return !gave_up_;
     }
 
-    result<link_ptr> next_link(const context_options& how)
+    result<void> make_memory()
     {
-        const bool refused = faults_.refuses_start();
-        while (!refused) {
-            link_ptr ready = standbys_.take();
-            if (!ready)
-                break;
-            const error_code lost = ready->is_doomed() ? ready->reason() : wait_for(*ready);
+        if (!memory_) {
+            BOOST_OUTCOME_TRY(memory_, staging::create(options_.how.staging_bytes));
+        }
+        return success();
+    }
+
+    void top_up(const context_options& how)
+    {
+        standbys_.top_up([this, how] { return start(how, true, false); });
+    }
+
+    result<std::unique_ptr<detail::context>> connect(link_ptr link, detail::context_identity identity,
+                                                     detail::context_events& events, const context_options& how)
+    {
+        auto watch = doorbell_waiter::create(executor_, link->reply_bell().wait_fd(), events);
+        if (!watch)
+            return make_error_with_message(errc::out_of_memory, "no descriptors left");
+        remote_setup setup;
+        setup.identity = identity;
+        setup.memory = memory_;
+        setup.faults = &faults_;
+        setup.spin = options_.how.spin;
+        setup.copy_threads = options_.copy_threads;
+        return std::make_unique<remote_context>(std::move(link), std::move(watch), events, how, std::move(setup));
+    }
+
+    /// A standby that is ready; null: there is none. Errors: errc::device_stopped after give_up().
+    result<link_ptr> next_standby(worker_link::purpose what)
+    {
+        while (link_ptr ready = standbys_.take()) {
+            const error_code lost = ready->is_doomed() ? ready->reason() : wait_for(*ready, what);
             if (!lost)
                 return ready;
             // After give_up() the end is wanted.
-            if (await(nullptr))
-                ready->log(log_level::warning, "standby lost: " + lost.message());
+            if (!await(nullptr))
+                return errc::device_stopped;
+            ready->log(log_level::warning, "standby lost: " + lost.message());
+        }
+        return link_ptr();
+    }
+
+    result<link_ptr> next_link(const context_options& how)
+    {
+        const bool refused = faults_.refuses_start();
+        if (!refused) {
+            BOOST_OUTCOME_TRY(auto ready, next_standby(worker_link::purpose::context));
+            if (ready)
+                return ready;
         }
         if (!await(nullptr))
             return errc::device_stopped;
@@ -157,6 +197,13 @@ worker_context_factory make_source(const source_options& options, const asio::an
 {
     auto s = std::make_shared<source>(options, executor);
     const std::weak_ptr<source> weak = s;
+    const detail::context_factory make_standby =
+        [weak](detail::context_identity identity, detail::context_events& events,
+               const context_options& how) -> result<std::unique_ptr<detail::context>> {
+        if (auto alive = weak.lock())
+            return alive->make_standby(identity, events, how);
+        return errc::device_stopped;
+    };
     return {[s = std::move(s)](detail::context_identity identity, detail::context_events& events,
                                const context_options& how) { return s->make(identity, events, how); },
             [weak] {
@@ -170,7 +217,8 @@ worker_context_factory make_source(const source_options& options, const asio::an
             [weak] {
                 if (auto alive = weak.lock())
                     alive->rest();
-            }};
+            },
+            options.standby > 0 ? make_standby : nullptr};
 }
 
 } // namespace coaccel::worker

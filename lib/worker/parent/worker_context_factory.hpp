@@ -37,6 +37,9 @@ struct worker_context_factory {
     std::function<bool()> has_standby;
     /// Ends the standbys and frees the staging memory until the next context is made. Blocks.
     std::function<void()> rest;
+    /// Makes a context from a standby before it is needed. Blocks until the standby is ready. It counts as a standby
+    /// until the next call, which starts another one in its place.
+    detail::context_factory make_standby;
 };
 
 /// Makes contexts in worker processes, some of which are kept ready.

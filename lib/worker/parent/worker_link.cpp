@@ -74,6 +74,7 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
     BOOST_OUTCOME_TRY(auto requests, doorbell::create());
     BOOST_OUTCOME_TRY(auto replies, doorbell::create());
     BOOST_OUTCOME_TRY(auto lifeline, make_lifeline());
+    BOOST_OUTCOME_TRY(auto descriptors, descriptor_socket::create());
 
     auto* block = new (control.bytes().data()) control_block;
     block->magic_number = magic;
@@ -90,18 +91,20 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
         how.core = no_core_dump;
     how.oom_score_raise = oom_score_raise;
     how.affinity = plan.affinity;
-    how.descriptors = {control.fd(), plan.staging_fd, requests.wait_fd(), replies.ring_fd(), lifeline[1].get()};
+    how.descriptors = {control.fd(),      plan.staging_fd,   requests.wait_fd(),
+                       replies.ring_fd(), lifeline[1].get(), descriptors.second.fd()};
     BOOST_OUTCOME_TRY(auto child, detail::child_process::start(how));
     return std::make_unique<worker_link>(plan, std::move(control), std::move(requests), std::move(replies),
-                                         std::move(lifeline[0]), std::move(child), std::move(watch));
+                                         std::move(lifeline[0]), std::move(descriptors.first), std::move(child),
+                                         std::move(watch));
 }
 
 worker_link::worker_link(const link_plan& plan, detail::shared_memory control, doorbell requests, doorbell replies,
-                         detail::unique_fd lifeline, detail::child_process child,
+                         detail::unique_fd lifeline, descriptor_socket descriptors, detail::child_process child,
                          std::shared_ptr<process_monitor> watch)
     : plan_(plan), control_area_(std::move(control)), request_bell_(std::move(requests)),
-      reply_bell_(std::move(replies)), lifeline_(std::move(lifeline)), child_(std::move(child)),
-      errors_(child_.take_errors()), watch_(std::move(watch)),
+      reply_bell_(std::move(replies)), lifeline_(std::move(lifeline)), descriptors_(std::move(descriptors)),
+      child_(std::move(child)), errors_(child_.take_errors()), watch_(std::move(watch)),
       requests_(this->control().requests, control_area_.bytes().subspan(ring_offset, ring_bytes)),
       replies_(this->control().replies, control_area_.bytes().subspan(ring_offset + ring_bytes, ring_bytes)),
       began_(clock::now()), heartbeat_(plan.start_timeout, plan.heartbeat, began_), lines_(began_)
@@ -139,7 +142,7 @@ control_block& worker_link::control() const noexcept
     return *std::launder(reinterpret_cast<control_block*>(control_area_.bytes().data()));
 }
 
-error_code worker_link::wait_until_ready()
+error_code worker_link::wait_until_ready(purpose what)
 {
     std::vector<std::byte> record;
     const auto asked = clock::now();
@@ -153,11 +156,12 @@ error_code worker_link::wait_until_ready()
         }
         if (got.value()) {
             const error_code ec = read_greeting(record);
-            if (!ec && plan_.setup.standby)
+            if (!ec && plan_.setup.standby && what == purpose::context)
                 log(log_level::info, "standby took over after " + milliseconds_since(asked) + " ms; it was started " +
                                          milliseconds_since(began_) + " ms ago");
             else if (!ec)
-                log(log_level::info, "ready after " + milliseconds_since(began_) + " ms");
+                log(log_level::info, (what == purpose::standby ? "standby ready after " : "ready after ") +
+                                         milliseconds_since(began_) + " ms");
             return ec;
         }
         if (over)
@@ -182,7 +186,8 @@ error_code worker_link::read_greeting(std::span<const std::byte> record)
     error_code ec;
     if (in.get(what, message_type::ready, message_type::refused)) {
         answered_.store(true, std::memory_order_relaxed);
-        if (what == message_type::ready && in.get_text(backend_) && get_hardware(in, hardware_) && in.at_end()) {
+        if (what == message_type::ready && in.get_text(backend_) && get_hardware(in, hardware_) &&
+            in.get(exporting_, exporting::no, exporting::yes) && in.at_end()) {
             hardware_.process = child_.pid();
             backend_ = detail::escape_text(backend_);
             return {};
@@ -267,14 +272,16 @@ bool worker_link::alive(clock::time_point now) noexcept
 void worker_link::ended() noexcept
 {
     const auto how = child_.ended();
-    over(how ? report_end(*how, last_word()) : end_report{errc::worker_exited, "cannot be waited for"});
+    over(how ? report_end(*how, last_word())
+             : end_report{errc::worker_exited, detail::loss_cause::outside, "cannot be waited for"});
 }
 
 void worker_link::unwatched() noexcept
 {
     end(errc::context_lost);
     // The program has also closed this end of the lifeline, so the worker exits.
-    over({errc::context_lost, "can be watched no longer: the program has closed descriptors of coaccel"});
+    over({errc::context_lost, detail::loss_cause::outside,
+          "can be watched no longer: the program has closed descriptors of coaccel"});
 }
 
 void worker_link::over(end_report how) noexcept
@@ -356,6 +363,15 @@ error_code worker_link::reason() const
     else
         text += ": " + make_error_code(reason_).message();
     return make_error_with_message(reason_ == errc{} ? errc::context_lost : reason_, std::move(text));
+}
+
+detail::loss_cause worker_link::cause() const noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    if (has_ended() && !ended_here_)
+        return end_.cause;
+    return reason_ == errc::worker_hung || reason_ == errc::worker_corrupted ? detail::loss_cause::fault
+                                                                             : detail::loss_cause::outside;
 }
 
 void worker_link::listen(notification n) noexcept

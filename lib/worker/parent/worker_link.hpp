@@ -9,6 +9,7 @@
 #include "worker/process/line_limit.hpp"
 #include "worker/process/process_monitor.hpp"
 #include "worker/protocol/wire.hpp"
+#include "worker/transport/descriptor_socket.hpp"
 #include "worker/transport/doorbell.hpp"
 
 #include <coaccel/core/log.hpp>
@@ -47,27 +48,34 @@ public:
     static result<std::unique_ptr<worker_link>> start(const link_plan& plan);
 
     worker_link(const link_plan& plan, detail::shared_memory control, doorbell requests, doorbell replies,
-                detail::unique_fd lifeline, detail::child_process child, std::shared_ptr<process_monitor> watch);
+                detail::unique_fd lifeline, descriptor_socket descriptors, detail::child_process child,
+                std::shared_ptr<process_monitor> watch);
     worker_link(const worker_link&) = delete;
     worker_link& operator=(const worker_link&) = delete;
     /// Blocks like wait_for_end(). A process that has not ended by then is left to the process_monitor.
     ~worker_link();
 
+    /// What a worker is waited for, for the log: its context is used from now on, or later.
+    enum class purpose : std::uint8_t { context, standby };
+
     /// Blocks until the worker has its context, at most for the start timeout.
     ///
     /// Errors: those that the worker reports, or errc::worker_mismatch, worker_late, worker_exited, worker_killed, …
-    error_code wait_until_ready();
+    error_code wait_until_ready(purpose what = purpose::context);
 
     ring_writer& requests() noexcept { return requests_; }
     ring_reader& replies() noexcept { return replies_; }
     /// The worker rings it when there are replies and the reader sleeps. A wait() also ends when the worker is doomed
     /// or has ended, of which the listener is notified.
     doorbell& reply_bell() noexcept { return reply_bell_; }
+    descriptor_socket& descriptors() noexcept { return descriptors_; }
     /// Call after writing a request.
     void wake_worker() noexcept;
 
     const std::string& backend() const noexcept { return backend_; }
     const hardware_info& hardware() const noexcept { return hardware_; }
+    /// Whether its context can export memory.
+    bool can_export() const noexcept { return exporting_ == exporting::yes; }
     const gauges& now() const noexcept { return control().now; }
     std::chrono::nanoseconds start_timeout() const noexcept { return plan_.start_timeout; }
     int process() const noexcept { return child_.pid(); }
@@ -84,6 +92,8 @@ public:
     bool wait_for_end() noexcept;
     /// Why the worker ended or is about to end, with a message that names the process.
     error_code reason() const;
+    /// What ended it, or is about to end it.
+    detail::loss_cause cause() const noexcept;
 
     /// Sets the function that is called, from any thread, when the worker is doomed and again when it has ended. An
     /// empty one disables the notification.
@@ -116,6 +126,7 @@ private:
     doorbell request_bell_;
     doorbell reply_bell_;
     detail::unique_fd lifeline_;
+    descriptor_socket descriptors_;
     detail::child_process child_;
     detail::unique_fd errors_;
     std::shared_ptr<process_monitor> watch_;
@@ -123,6 +134,7 @@ private:
     ring_reader replies_;
     std::string backend_;
     hardware_info hardware_;
+    exporting exporting_ = exporting::no;
 
     std::atomic<bool> doomed_{false};
     std::atomic<bool> ended_{false};

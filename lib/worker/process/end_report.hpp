@@ -1,6 +1,7 @@
 #ifndef COACCEL_WORKER_PROCESS_END_REPORT_HPP
 #define COACCEL_WORKER_PROCESS_END_REPORT_HPP
 
+#include "context/context.hpp"
 #include "posix/child_process.hpp"
 
 #include <coaccel/core/error.hpp>
@@ -13,6 +14,8 @@ namespace coaccel::worker {
 /// How a worker ended that this process did not end: errc::worker_exited, worker_killed or worker_mismatch.
 struct end_report {
     errc what{};
+    /// Signals that a process raises by its own error, and its exit, are faults. Which signal it was may be unknown.
+    detail::loss_cause cause = detail::loss_cause::outside;
     /// Follows the name of the worker in messages.
     std::string text;
 };

@@ -7,29 +7,12 @@
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
+#include <coaccel/plan/detail/plan_ops.hpp>
 
 #include <string_view>
 
 namespace coaccel::worker {
 namespace {
-
-bool get_launch_operands(decoder& in, std::vector<op_field>& operands, std::size_t op_size)
-{
-    std::uint8_t count = 0;
-    operands.clear();
-    if (!in.get(count) || count > jit::max_arguments)
-        return false;
-    for (std::uint8_t i = 0; i < count; ++i) {
-        op_field f{"operand", 0, sizeof(any_ref), op_field::kind::operand};
-        if (!in.get(f.offset) || !in.get(f.mode, access::read, access::read_write) ||
-            !in.get(f.type, dtype::f16, dtype::c128))
-            return false;
-        if (f.offset % alignof(any_ref) != 0 || f.offset + sizeof(any_ref) > op_size)
-            return false;
-        operands.push_back(f);
-    }
-    return true;
-}
 
 bool get_op(decoder& in, op_frame& op)
 {
@@ -41,11 +24,13 @@ bool get_op(decoder& in, op_frame& op)
         std::uint16_t size = 0;
         if (!in.get(op.id) || !in.get(op.reply_size) || !in.get(size) || size == 0 || size > largest_op)
             return false;
-        if (op.what == op_kind::launch && !get_launch_operands(in, op.operands, size))
+        if (op.what == op_kind::launch && !get_operands(in, op.operands, size))
             return false;
         return in.get_bytes(size, op.data);
     }
-    case op_kind::allocate: return in.get(op.count) && in.get(op.type, dtype::f16, dtype::c128);
+    case op_kind::allocate:
+        return in.get(op.count) && in.get(op.type, dtype::f16, dtype::c128) &&
+               in.get(op.kind, memory_kind::device, memory_kind::exportable) && op.kind != memory_kind::managed;
     case op_kind::write:
     case op_kind::read:
         return in.get_ref(op.ref) && in.get(op.offset) && in.get(op.count) && in.get(op.type, dtype::f16, dtype::c128);
@@ -65,8 +50,9 @@ std::uint64_t build_identity() noexcept
     // The layout of ops and options, which compiler flags may change.
     for (const std::uint64_t part :
          {info_of<blas::gemm<float>>().id, info_of<blas::gemv<double>>().id, info_of<memory::fill<float>>().id,
-          std::uint64_t(sizeof(worker_setup)), std::uint64_t(sizeof(control_block)),
-          std::uint64_t(sizeof(jit::launch_head)), std::uint64_t(sizeof(plugin::call_head))})
+          info_of<detail::plan_run_op>().id, info_of<detail::plan_unload_op>().id, std::uint64_t(sizeof(worker_setup)),
+          std::uint64_t(sizeof(control_block)), std::uint64_t(sizeof(jit::launch_head)),
+          std::uint64_t(sizeof(plugin::call_head))})
         id = (id ^ part) * 0x100000001b3ull;
     return id;
 }
@@ -80,19 +66,14 @@ void put_op(encoder& out, const op_frame& op)
         out.put(op.id);
         out.put(op.reply_size);
         out.put(static_cast<std::uint16_t>(op.data.size()));
-        if (op.what == op_kind::launch) {
-            out.put(static_cast<std::uint8_t>(op.operands.size()));
-            for (const op_field& f : op.operands) {
-                out.put(f.offset);
-                out.put(f.mode);
-                out.put(f.type);
-            }
-        }
+        if (op.what == op_kind::launch)
+            put_operands(out, op.operands);
         out.put_bytes(op.data);
         break;
     case op_kind::allocate:
         out.put(op.count);
         out.put(op.type);
+        out.put(op.kind);
         break;
     case op_kind::write:
     case op_kind::read:
@@ -104,25 +85,37 @@ void put_op(encoder& out, const op_frame& op)
     }
 }
 
+void put_request_head(encoder& out, message_type what, const request_head& head)
+{
+    out.put(what);
+    out.put(head.id);
+    out.put(static_cast<std::int32_t>(head.how.lane));
+    out.put(head.how.priority);
+    out.put(head.injected_fault);
+}
+
+bool get_request_head(decoder& in, request_head& head)
+{
+    std::int32_t lane = 0;
+    if (!in.get(head.id) || !in.get(lane) || !in.get(head.how.priority, priority::low, priority::high) ||
+        !in.get(head.injected_fault, injected_fault::none, injected_fault::hang))
+        return false;
+    // Any number is accepted here: the context rejects an invalid lane.
+    head.how.lane = lane;
+    return true;
+}
+
 void put_submit_head(encoder& out, std::uint64_t id, const exec_options& how, injected_fault p, std::uint8_t ops)
 {
-    out.put(message_type::submit);
-    out.put(id);
-    out.put(static_cast<std::int32_t>(how.lane));
-    out.put(how.priority);
-    out.put(p);
+    put_request_head(out, message_type::submit, {id, how, p});
     out.put(ops);
 }
 
 bool get_submit(decoder& in, submit_frame& frame)
 {
-    std::int32_t lane = 0;
     std::uint8_t ops = 0;
-    if (!in.get(frame.id) || !in.get(lane) || !in.get(frame.how.priority, priority::low, priority::high) ||
-        !in.get(frame.injected_fault, injected_fault::none, injected_fault::hang) || !in.get(ops) || ops == 0)
+    if (!get_request_head(in, frame) || !in.get(ops) || ops == 0)
         return false;
-    // Any number is accepted here: the context rejects an invalid lane.
-    frame.how.lane = lane;
     if (frame.ops.size() < ops)
         frame.ops.resize(ops);
     frame.size = ops;

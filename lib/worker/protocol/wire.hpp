@@ -2,6 +2,7 @@
 #define COACCEL_WORKER_PROTOCOL_WIRE_HPP
 
 #include "worker/protocol/codec.hpp"
+#include "worker/protocol/packed_ops.hpp"
 #include "worker/transport/ring.hpp"
 
 #include <coaccel/core/context_options.hpp>
@@ -74,7 +75,7 @@ static_assert(sizeof(control_block) <= ring_offset);
 inline constexpr std::size_t control_bytes = ring_offset + 2 * ring_bytes;
 
 /// The worker's descriptors, starting at 3.
-enum class descriptor : int { control = 3, staging, request_bell, reply_bell, lifeline };
+enum class descriptor : int { control = 3, staging, request_bell, reply_bell, lifeline, descriptors };
 
 /// The worker's argument before the name of a plug-in; the control area has no room for a path.
 inline constexpr const char* plugin_flag = "--plugin";
@@ -94,6 +95,18 @@ enum class message_type : std::uint8_t {
     image,
     /// A compiled kernel that the parent no longer has.
     forget,
+    /// A part of a plan.
+    plan,
+    /// A plan of which no instance is left.
+    forget_plan,
+    /// Loads an instance of a plan.
+    load,
+    /// Runs an instance of a plan.
+    run,
+    /// Maps memory that another worker has made.
+    import_memory,
+    /// Makes memory read-only, and passes it to the parent.
+    export_memory,
     /// To the parent: the context was made.
     ready,
     /// The context could not be made.
@@ -105,20 +118,15 @@ enum class message_type : std::uint8_t {
     lost,
 };
 
+/// Whether the context of the worker can export memory; part of `ready`.
+enum class exporting : std::uint8_t { no, yes };
+
 /// A fault that the worker injects; only the host backend supports it.
 enum class injected_fault : std::uint8_t { none, poison, hang };
 
 /// Replaces the device number in a ref: the ref means the result of an earlier op of the same request, with the index
 /// `slot`.
 inline constexpr std::uint32_t made_here = 0xffffffff;
-
-/// Size limit of an op; launches are the largest.
-inline constexpr std::size_t largest_op = 8192;
-
-constexpr bool is_dtype(dtype t) noexcept
-{
-    return t >= dtype::f16 && t <= dtype::c128;
-}
 
 enum class op_kind : std::uint8_t { plain, launch, allocate, write, read };
 
@@ -133,15 +141,24 @@ struct op_frame {
     // allocate, write, read: number of elements.
     std::uint64_t count = 0;
     dtype type = dtype::u8;
+    // allocate: not memory_kind::managed.
+    memory_kind kind = memory_kind::device;
     // write, read: the offset of the memory in the staging area.
     any_ref ref;
     std::uint64_t offset = 0;
 };
 
-struct submit_frame {
+/// The beginning of every request: its number, under which the worker replies, and how to run it.
+struct request_head {
     std::uint64_t id = 0;
     exec_options how;
     worker::injected_fault injected_fault = injected_fault::none;
+};
+
+void put_request_head(encoder& out, message_type what, const request_head& head);
+[[nodiscard]] bool get_request_head(decoder& in, request_head& head);
+
+struct submit_frame : request_head {
     /// Never shrinks, so that its frames keep their memory; only the first `size` are valid.
     std::vector<op_frame> ops;
     std::size_t size = 0;

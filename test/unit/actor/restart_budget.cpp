@@ -160,4 +160,20 @@ TEST_CASE("huge factors saturate at the maximum")
     }
 }
 
+TEST_CASE("restarts that are forgiven do not count, and their delays are forgotten")
+{
+    restart_budget b(steady());
+    CHECK(b.restart(epoch, 0.5).delay == 100ms);
+    CHECK(b.restart(epoch, 0.5).delay == 200ms);
+    CHECK(b.restart(epoch, 0.5).delay == 350ms);
+    CHECK(b.left(epoch) == 0);
+    b.forgive(2);
+    CHECK(b.left(epoch) == 2);
+    CHECK(b.restart(epoch, 0.5).delay == 200ms);
+    b.forgive(100);
+    CHECK(b.left(epoch) == 3);
+    b.forgive(0);
+    CHECK(b.left(epoch) == 3);
+}
+
 TEST_SUITE_END();

@@ -61,12 +61,17 @@ constexpr row rows[] = {
     {errc::plugin_missing, fault::device_lost},
     {errc::function_missing, fault::caller},
     {errc::actor_stopped, fault::stopped},
+    {errc::file_failed, fault::caller},
+    {errc::file_invalid, fault::caller},
+    {errc::file_version, fault::caller},
+    {errc::not_savable, fault::caller},
+    {errc::plan_quarantined, fault::stopped},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::actor_stopped);
+constexpr int last = static_cast<int>(errc::plan_quarantined);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace

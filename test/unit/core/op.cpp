@@ -1,5 +1,8 @@
 #include "support/every_op.hpp"
 
+#include <coaccel/core/detail/adopt_op.hpp>
+#include <coaccel/ops/interop.hpp>
+
 #include <doctest/doctest.h>
 
 #include <map>
@@ -18,6 +21,9 @@ void each_op(F f)
 {
     test::for_each_op(f);
     f.template operator()<detail::allocate_op>();
+    f.template operator()<detail::adopt_op>();
+    f.template operator()<interop::wait_event<float>>();
+    f.template operator()<interop::record_event<float>>();
 }
 
 struct untyped {

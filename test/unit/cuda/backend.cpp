@@ -106,9 +106,10 @@ TEST_CASE("a refused creation gives a reason and leaks nothing")
 
 TEST_CASE("the backend's context is current only while entered, and the previous one is restored")
 {
-    fake_cuda driver;
+    fake_cuda driver({.devices = 2});
     CUcontext mine = nullptr;
-    REQUIRE(driver.api().create_context(&mine, 0, 0) == CUDA_SUCCESS);
+    REQUIRE(driver.api().cuDevicePrimaryCtxRetain(&mine, 1) == CUDA_SUCCESS);
+    REQUIRE(driver.api().cuCtxPushCurrent(mine) == CUDA_SUCCESS);
     {
         auto b = make(driver);
         CHECK(driver.current_depth() == 1);
@@ -124,7 +125,10 @@ TEST_CASE("the backend's context is current only while entered, and the previous
         }).join();
     }
     CHECK(driver.current_depth() == 1);
-    CHECK(driver.api().cuCtxDestroy(mine) == CUDA_SUCCESS);
+    CHECK(driver.current_context() == mine);
+    CUcontext popped = nullptr;
+    CHECK(driver.api().cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+    CHECK(driver.api().cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
 }
 
 TEST_CASE("streams are non-blocking and have the requested priority")
@@ -256,6 +260,17 @@ TEST_CASE("device and managed memory are allocated, counted and released")
     CHECK(b->memory().used == 0);
     CHECK(b->memory().high_water >= 4000);
     b->listen({});
+}
+
+TEST_CASE("memory cannot be exported")
+{
+    fake_cuda driver;
+    auto b = make(driver);
+    const auto here = b->enter();
+    auto s = b->make_stream(priority::normal).value();
+    CHECK_FALSE(b->can_export());
+    CHECK(b->allocate(s, 1000, memory_kind::exportable).error() == errc::unsupported_op);
+    CHECK(b->memory().used == 0);
 }
 
 TEST_CASE("pinned memory outlives its backend")

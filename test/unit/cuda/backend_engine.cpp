@@ -61,6 +61,43 @@ std::vector<test::context_setting> test::contexts_under_test()
 
 TEST_SUITE_BEGIN("engine");
 
+// A standby worker depends on it for its warm-up.
+TEST_CASE("requests that are started together use all lanes, each with a cuBLAS handle and a workspace")
+{
+    for (const auto& policy :
+         {lane_policy::chained(4), lane_policy::chained(8), lane_policy::pooled(3), lane_policy::single()}) {
+        const auto handles = static_cast<unsigned>(policy.count);
+        cuda_world w;
+        w.context.lanes = policy;
+        context_driver d(w);
+        std::vector<ref<float>> scratch;
+        for (unsigned i = 0; i < handles; ++i)
+            scratch.push_back(d.floats(256));
+        const auto before = d.context->memory();
+        CHECK(before.library_objects == 0);
+        for (int round = 0; round < 2; ++round) {
+            std::deque<manual<detail::list_request>> requests;
+            for (const auto& x : scratch) {
+                op_list ops;
+                ops.add(memory::fill<float>{.dst = x, .value = 1});
+                ops.add(blas::dot<float>{.x = x, .y = x, .n = 256});
+                requests.emplace_back(ops, exec_options{});
+                d.context->submit(requests.back(), detail::clock::now());
+            }
+            for (auto& r : requests) {
+                d.run_until([&] { return d.has_ended(r); });
+                CHECK_FALSE(d.ended[&r].front());
+                d.ended.erase(&r);
+            }
+            const auto now = d.context->memory();
+            CHECK(now.library_objects == handles);
+            CHECK(now.used >= before.used + handles * w.options.blas_workspace);
+        }
+        for (const auto& x : scratch)
+            d.context->release(x.raw());
+    }
+}
+
 TEST_CASE("an op that never ends condemns its context when hang_timeout is set")
 {
     for_each_context([](context_world& w) {

@@ -33,6 +33,8 @@ TEST_CASE("a cuBLAS error fails its op with the status, and the next op gets a g
             CAPTURE(name);
             CAPTURE(status);
             cuda_world w;
+            // With one lane there is one handle.
+            w.context.lanes = lane_policy::single();
             context_driver d(w);
             const auto x = d.floats(4);
             d.write(x, {1, 2, 3, 4});

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -29,11 +30,16 @@ struct tiny_driver {
             ++calls;
             return answer;
         };
+        api.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+            std::swap(*mode, capture_mode);
+            return CUDA_SUCCESS;
+        };
     }
 
     static inline std::atomic<CUcontext> last;
     static inline std::atomic<int> calls;
     static inline CUresult answer = CUDA_SUCCESS;
+    static inline thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     coaccel::cuda::driver_api api;
     CUcontext context = reinterpret_cast<CUcontext>(0x10);
 };
@@ -51,6 +57,7 @@ TEST_CASE("no thread starts before the first job, and the context is current in 
     CHECK(driver.calls == 0);
     REQUIRE(b.run([&] {
         CHECK(driver.last == driver.context);
+        CHECK(driver.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
         done.add();
     }));
     done.wait_for(1);

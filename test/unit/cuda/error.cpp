@@ -31,6 +31,7 @@ void check_fault(const error_code& ec, fault expected)
 // Errors after which, according to cuda.h, the process must be relaunched, and errors that leave the context in an
 // unknown state.
 constexpr CUresult context_losses[] = {
+    CUDA_ERROR_INVALID_CONTEXT,
     CUDA_ERROR_ILLEGAL_ADDRESS,
     CUDA_ERROR_LAUNCH_TIMEOUT,
     CUDA_ERROR_CONTEXT_IS_DESTROYED,
@@ -134,7 +135,7 @@ TEST_CASE("each value of the driver maps to one fault")
     }
 }
 
-TEST_CASE("sticky errors are those that no context of the process survives")
+TEST_CASE("sticky errors are those after which our context is dead")
 {
     for (int value = 0; value <= 1000; ++value) {
         const auto r = static_cast<CUresult>(value);

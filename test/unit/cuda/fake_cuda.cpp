@@ -1,4 +1,4 @@
-#include "support/fake_cuda.hpp"
+#include "unit/cuda/fake_session.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,61 +14,12 @@
 namespace {
 
 using test::fake_cuda;
-
-/// A current context with two streams and a pool; destroyed at the end.
-struct session {
-    explicit session(fake_cuda& f) : fake(f), api(f.api())
-    {
-        REQUIRE(api.create_context(&context, 0, 0) == CUDA_SUCCESS);
-        for (CUstream* s : {&first, &second})
-            REQUIRE(api.cuStreamCreateWithPriority(s, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
-        CUmemPoolProps properties{};
-        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-        properties.maxSize = std::size_t(8) << 20;
-        REQUIRE(api.cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS);
-    }
-
-    ~session()
-    {
-        (void)api.cuStreamDestroy(first);
-        (void)api.cuStreamDestroy(second);
-        (void)api.cuMemPoolDestroy(pool);
-        (void)api.cuCtxDestroy(context);
-    }
-
-    CUdeviceptr allocate(std::size_t bytes, CUstream s)
-    {
-        CUdeviceptr made = 0;
-        REQUIRE(api.cuMemAllocFromPoolAsync(&made, bytes, pool, s) == CUDA_SUCCESS);
-        return made;
-    }
-
-    CUevent event()
-    {
-        CUevent made = nullptr;
-        REQUIRE(api.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
-        return made;
-    }
-
-    fake_cuda& fake;
-    const coaccel::cuda::driver_api& api;
-    CUcontext context = nullptr;
-    CUstream first = nullptr;
-    CUstream second = nullptr;
-    CUmemoryPool pool = nullptr;
-};
+using test::ints;
+using session = test::fake_session;
 
 fake_cuda::settings stepped()
 {
-    fake_cuda::settings s;
-    s.how = fake_cuda::mode::stepped;
-    return s;
-}
-
-const int* ints(CUdeviceptr p)
-{
-    return reinterpret_cast<const int*>(p);
+    return test::stepped_cuda();
 }
 
 } // namespace
@@ -149,7 +100,7 @@ TEST_CASE("streams interleave, except for waits between them")
         CHECK(s.api.cuStreamWaitEvent(s.second, e, 0) == CUDA_SUCCESS);
         note(s.second, 20);
         fake.hold_all(false);
-        CHECK(s.api.cuCtxSynchronize() == CUDA_SUCCESS);
+        CHECK(s.api.cuStreamSynchronize(s.second) == CUDA_SUCCESS);
         REQUIRE(order.size() == 9);
         CHECK(order.back() == 20);
         second_was_ahead |= order.front() == 10;
@@ -364,10 +315,52 @@ TEST_CASE("after a fatal kernel nothing runs, and everything fails")
     CHECK(s.api.cuEventQuery(e) == CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK(fake.calls_after_death() == 1);
     CUcontext other = nullptr;
-    CHECK(s.api.create_context(&other, 0, 0) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK(s.api.cuDevicePrimaryCtxRetain(&other, 0) == CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK(s.api.cuCtxPopCurrent(&other) == CUDA_SUCCESS);
     CHECK(fake.calls_after_death() == 2);
     CHECK(called == 0);
+    CHECK(fake.verdict() == "");
+}
+
+TEST_CASE("the primary context of a device is one for all who retain it, until the last has released it")
+{
+    fake_cuda fake({.devices = 2});
+    const auto& api = fake.api();
+    CUcontext one = nullptr, same = nullptr, other = nullptr;
+    CHECK(api.cuDevicePrimaryCtxRetain(&one, 0) == CUDA_SUCCESS);
+    CHECK(api.cuDevicePrimaryCtxRetain(&same, 0) == CUDA_SUCCESS);
+    CHECK(api.cuDevicePrimaryCtxRetain(&other, 1) == CUDA_SUCCESS);
+    CHECK(api.cuDevicePrimaryCtxRetain(&other, 2) == CUDA_ERROR_INVALID_DEVICE);
+    CHECK(one == same);
+    CHECK(one != other);
+    CHECK(fake.current_context() == nullptr);
+    CHECK(fake.leaks() == std::vector<std::string>{"3 retained contexts"});
+    CHECK(api.cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+    CHECK(api.cuCtxPushCurrent(one) == CUDA_SUCCESS);
+    CHECK(fake.current_context() == one);
+    CUstream left = nullptr;
+    CHECK(api.cuStreamCreateWithPriority(&left, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK(api.cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+    CHECK(api.cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
+    CHECK(fake.violations().empty());
+    CHECK(api.cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+    CHECK(fake.violations() == std::vector<std::string>{"cuDevicePrimaryCtxRelease with 1 streams left"});
+    CHECK(api.cuDevicePrimaryCtxRelease(0) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(fake.violations().size() == 2);
+    CHECK(fake.leaks().empty());
+}
+
+TEST_CASE("after a reset of the primary context calls fail as on hardware")
+{
+    fake_cuda fake;
+    session s(fake);
+    CUevent e = s.event();
+    fake.reset_context();
+    CHECK(s.api.cuEventQuery(e) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(s.api.cuStreamQuery(s.first) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(s.api.cuEventRecord(e, s.first) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(s.api.cuEventCreate(&e, 0) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(fake.verdict() == "");
 }
 

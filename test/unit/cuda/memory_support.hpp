@@ -30,13 +30,16 @@ struct fake_context {
         helpers.stop();
         (void)api.cuStreamDestroy(stream);
         (void)api.cuStreamDestroy(growth);
-        (void)api.cuCtxDestroy(context);
+        CUcontext popped = nullptr;
+        (void)api.cuCtxPopCurrent(&popped);
+        (void)api.cuDevicePrimaryCtxRelease(0);
     }
 
     CUcontext make()
     {
         CUcontext made = nullptr;
-        REQUIRE(api.create_context(&made, 0, 0) == CUDA_SUCCESS);
+        REQUIRE(api.cuDevicePrimaryCtxRetain(&made, 0) == CUDA_SUCCESS);
+        REQUIRE(api.cuCtxPushCurrent(made) == CUDA_SUCCESS);
         return made;
     }
 

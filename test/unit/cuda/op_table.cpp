@@ -2,6 +2,7 @@
 
 #include "support/every_op.hpp"
 
+#include <coaccel/ops/interop.hpp>
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/plugin.hpp>
 
@@ -29,6 +30,15 @@ TEST_CASE("every op of the library has a row")
         CAPTURE(info_of<Op>().name);
         CHECK(cuda::all_ops().find(info_of<Op>().id) != nullptr);
     });
+}
+
+TEST_CASE("ops with handles of this process have a row but no description, so that no worker runs them")
+{
+    for (const auto id : {info_of<interop::wait_event<float>>().id, info_of<interop::record_event<half>>().id}) {
+        REQUIRE(cuda::all_ops().find(id) != nullptr);
+        CHECK(cuda::all_ops().describe(id) == nullptr);
+        CHECK_FALSE(bool(cuda::all_ops().find(id)->capturable));
+    }
 }
 
 TEST_CASE("every op can be launched")

@@ -18,6 +18,7 @@ namespace {
 
 using namespace coaccel;
 using cuda::pinned_pool;
+using context_end = pinned_pool::context_end;
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
@@ -56,6 +57,31 @@ struct pool_fixture : test::fake_context {
 } // namespace
 
 TEST_SUITE_BEGIN("pinned_pool");
+
+TEST_CASE("memory that is kept does not count towards the limit")
+{
+    pool_fixture f(2 * least_reserve);
+    void* kept = f.pool->allocate_to_keep(8 * mib).value();
+    CHECK(f.registered(kept));
+    std::memset(kept, 0xab, 8 * mib);
+    CHECK(f.pool->used() == 8 * mib);
+    CHECK(f.pool->reserved() == 8 * mib);
+    void* other = f.allocate(least_reserve).value();
+    CHECK(other != nullptr);
+    f.pool->release(other);
+    f.pool->release_kept(kept);
+    CHECK(f.pool->used() == 0);
+    f.fake.fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(f.pool->allocate_to_keep(1).error() == errc::out_of_memory);
+}
+
+TEST_CASE_FIXTURE(pool_fixture, "memory that is kept is returned with the pool")
+{
+    std::memset(pool->allocate_to_keep(1).value(), 1, cuda::pinned_slabs::page);
+    pool->detach(context_end::healthy);
+    CHECK(fake.registered() == 0);
+    CHECK(pool->allocate_to_keep(1).error() == errc::context_lost);
+}
 
 TEST_CASE_FIXTURE(pool_fixture,
                   "the first request allocates memory on another thread, and later requests use that memory")
@@ -234,12 +260,16 @@ TEST_CASE("after a detach allocations fail, and held memory stays valid")
         void* other = f.allocate(100 * kib).value();
         f.pool->release(f.allocate(6 * mib).value());
         const int unregistered = f.fake.calls("cuMemHostUnregister");
-        f.pool->detach(alive);
+        f.pool->detach(alive ? context_end::healthy : context_end::faulted);
+        if (!alive)
+            f.fake.kill(CUDA_ERROR_ILLEGAL_ADDRESS);
         CHECK(f.fake.calls("cuMemHostUnregister") == unregistered + (alive ? 3 : 0));
         CHECK(f.pool->reserved() == 4 * mib);
         CHECK(f.pool->try_allocate(1).error() == errc::context_lost);
-        // A pool thread may not have made its first call, cuCtxSetCurrent, yet.
-        const auto calls_of_pool = [&] { return f.fake.calls() - f.fake.calls("cuCtxSetCurrent"); };
+        // A pool thread may not have made its first calls yet.
+        const auto calls_of_pool = [&] {
+            return f.fake.calls() - f.fake.calls("cuCtxSetCurrent") - f.fake.calls("cuThreadExchangeStreamCaptureMode");
+        };
         const int calls = calls_of_pool();
         const int before = f.told.count();
         std::memset(held, 1, 100);
@@ -249,17 +279,49 @@ TEST_CASE("after a detach allocations fail, and held memory stays valid")
         f.pool->release(held);
         CHECK(f.pool->reserved() == 0);
         f.pool->trim();
-        f.pool->detach(true);
+        f.pool->detach(context_end::healthy);
         CHECK(calls_of_pool() == calls);
         CHECK(f.told.count() == before);
     }
+}
+
+TEST_CASE("memory that stays registered after a hang stays mapped")
+{
+    pool_fixture f;
+    void* held = f.allocate(100).value();
+    void* unused = f.allocate(100 * kib).value();
+    f.pool->release(unused);
+    f.pool->detach(context_end::hung);
+    f.pool->release(held);
+    f.pool.reset();
+    std::memset(held, 1, 100);
+    std::memset(unused, 1, 100 * kib);
+    CHECK(f.fake.registered() == 4 * mib);
+    // So that the fake expects no orderly end.
+    f.fake.kill(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_CASE("slabs to be given up are unregistered even if the job that would do it is dropped")
+{
+    pool_fixture f(8 * mib + least_reserve);
+    f.pool->release(f.allocate(8 * mib).value());
+    f.occupy(f.gates[0]);
+    f.gates[0].wait_for(2);
+    CHECK(f.pool->try_allocate(100).value() == nullptr);
+    CHECK(f.pool->reserved() == 0);
+    CHECK(f.fake.registered() == 8 * mib);
+    std::thread opener([&] { f.gates[0].open(); });
+    f.helpers.stop();
+    opener.join();
+    f.pool->detach(context_end::healthy);
+    CHECK(f.fake.registered() == 0);
 }
 
 TEST_CASE_FIXTURE(pool_fixture, "a job that runs after the detach makes no driver call")
 {
     occupy(gates[0]);
     CHECK(pool->try_allocate(100).value() == nullptr);
-    pool->detach(false);
+    pool->detach(context_end::faulted);
     pool.reset();
     gates[0].open();
     test::told over;
@@ -314,9 +376,12 @@ TEST_CASE("many threads allocate and release during a detach")
             });
         while (taken < 500)
             std::this_thread::yield();
-        f.pool->detach(round % 2 == 0);
+        const bool alive = round % 2 == 0;
+        f.pool->detach(alive ? context_end::healthy : context_end::faulted);
         for (auto& t : threads)
             t.join();
+        if (!alive)
+            f.fake.kill(CUDA_ERROR_ILLEGAL_ADDRESS);
         CHECK(f.pool->used() == 0);
         CHECK(f.pool->reserved() == 0);
     }

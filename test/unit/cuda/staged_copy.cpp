@@ -60,7 +60,7 @@ struct copy_fixture : test::fake_context {
             return;
         }
         copies.reset();
-        pool->detach(false);
+        pool->detach(coaccel::cuda::pinned_pool::context_end::faulted);
     }
 
     error_code check(CUresult r)

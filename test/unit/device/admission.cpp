@@ -11,6 +11,7 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using detail::admission;
+using detail::suspicion;
 
 struct plain final : detail::request {
     void post() override {}
@@ -169,7 +170,7 @@ TEST_CASE("a removed request leaves no trace")
     CHECK(f.gate.next() == nullptr);
 }
 
-TEST_CASE("requests put back start in their original order, before requests that were never started")
+TEST_CASE("suspects start in their original order, one at a time, before all other requests")
 {
     fixture f({.max_in_flight = 3, .max_bytes_in_flight = 100, .max_queued = 4});
     std::vector<plain*> all;
@@ -181,21 +182,117 @@ TEST_CASE("requests put back start in their original order, before requests that
         CHECK(f.gate.next() == all[static_cast<std::size_t>(i)]);
     for (const std::size_t i : {std::size_t(1), std::size_t(2), std::size_t(0)}) {
         f.gate.finished(*all[i]);
-        f.gate.put_back(*all[i]);
+        f.gate.put_back(*all[i], suspicion::suspect);
         CHECK(all[i]->queued);
+        CHECK(f.gate.isolating());
     }
     CHECK(f.gate.in_flight() == 0);
     CHECK(f.gate.queued() == 4);
     CHECK(f.gate.offer(f.make(), true, f.now) == errc::queue_full);
-    for (int i = 0; i < 3; ++i) {
-        CHECK(f.gate.next() == all[static_cast<std::size_t>(i)]);
-        CHECK_FALSE(all[static_cast<std::size_t>(i)]->queued);
-    }
-    f.gate.finished(*all[0]);
-    CHECK(f.gate.next() == all[3]);
-    for (const std::size_t i : {std::size_t(1), std::size_t(2), std::size_t(3)})
+    CHECK(f.gate.oldest() == all[3]);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(f.gate.next() == all[i]);
+        CHECK_FALSE(all[i]->queued);
+        CHECK_FALSE(f.gate.has_next());
         f.gate.finished(*all[i]);
+        CHECK(f.gate.isolating() == (i < 2));
+    }
+    CHECK(f.gate.next() == all[3]);
+    f.gate.finished(*all[3]);
     CHECK(f.gate.empty());
+}
+
+TEST_CASE("the prime suspect starts after the other suspects")
+{
+    fixture f({.max_in_flight = 3, .max_bytes_in_flight = 100, .max_queued = 4});
+    std::vector<plain*> all;
+    for (std::uint64_t i = 1; i <= 3; ++i) {
+        all.push_back(&f.queued());
+        all.back()->sequence = i;
+        REQUIRE(f.gate.next() == all.back());
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+        f.gate.finished(*all[i]);
+        f.gate.put_back(*all[i], i == 0 ? suspicion::prime : suspicion::suspect);
+    }
+    for (const std::size_t i : {std::size_t(1), std::size_t(2), std::size_t(0)}) {
+        CHECK(f.gate.next() == all[i]);
+        f.gate.finished(*all[i]);
+    }
+    CHECK_FALSE(f.gate.isolating());
+}
+
+TEST_CASE("other suspects, and then all requests, start beside a suspect that takes too long")
+{
+    fixture f({.max_in_flight = 4, .max_bytes_in_flight = 100, .max_queued = 4});
+    auto& a = f.queued();
+    auto& b = f.queued();
+    auto& c = f.queued();
+    b.sequence = 1;
+    c.sequence = 2;
+    for (plain* r : {&a, &b}) {
+        REQUIRE(f.gate.next() == r);
+        f.gate.finished(*r);
+    }
+    f.gate.put_back(a, suspicion::suspect);
+    f.gate.put_back(b, suspicion::suspect);
+    CHECK(f.gate.next() == &a);
+    CHECK(f.gate.occupied());
+    f.gate.stop_isolating(a);
+    CHECK_FALSE(f.gate.occupied());
+    CHECK(f.gate.isolating());
+    CHECK(f.gate.next() == &b);
+    CHECK(f.gate.occupied());
+    CHECK(f.gate.next() == nullptr);
+    f.gate.finished(b);
+    CHECK_FALSE(f.gate.isolating());
+    CHECK(f.gate.next() == &c);
+    f.gate.finished(a);
+    f.gate.finished(c);
+    CHECK(f.gate.empty());
+    // It counts as any other request from now on.
+    REQUIRE_FALSE(f.gate.offer(a, true, f.now));
+    CHECK(f.gate.next() == &a);
+    f.gate.finished(a);
+    f.gate.put_back(a, suspicion::suspect);
+    CHECK(f.gate.next() == &a);
+    CHECK(f.gate.occupied());
+    f.gate.finished(a);
+}
+
+TEST_CASE("while there are suspects, a request that does not want to wait is refused")
+{
+    fixture f;
+    auto& a = f.queued();
+    REQUIRE(f.gate.next() == &a);
+    f.gate.finished(a);
+    f.gate.put_back(a, suspicion::suspect);
+    REQUIRE(f.gate.next() == &a);
+    auto& b = f.make();
+    b.options.when_full = when_full::fail;
+    CHECK(f.gate.offer(b, true, f.now) == errc::queue_full);
+    f.gate.finished(a);
+    CHECK_FALSE(f.gate.offer(b, true, f.now));
+    f.gate.remove(b);
+}
+
+TEST_CASE("all requests can be popped while there are suspects")
+{
+    fixture f;
+    auto& a = f.queued();
+    auto& b = f.queued();
+    auto& c = f.queued();
+    b.sequence = 1;
+    c.sequence = 2;
+    REQUIRE(f.gate.next() == &a);
+    REQUIRE(f.gate.next() == &b);
+    f.gate.finished(b);
+    f.gate.put_back(b, suspicion::suspect);
+    CHECK(f.gate.pop() == &b);
+    CHECK_FALSE(f.gate.isolating());
+    CHECK(f.gate.pop() == &c);
+    CHECK(f.gate.pop() == nullptr);
+    f.gate.finished(a);
 }
 
 TEST_CASE("a request put back can be removed, and expires at its deadline")
@@ -210,14 +307,15 @@ TEST_CASE("a request put back can be removed, and expires at its deadline")
         REQUIRE(f.gate.next() == r);
         f.gate.finished(*r);
     }
-    f.gate.put_back(b);
-    f.gate.put_back(a);
+    f.gate.put_back(b, suspicion::suspect);
+    f.gate.put_back(a, suspicion::suspect);
     CHECK(f.gate.first_deadline() == f.now + 1s);
     CHECK(f.gate.expired(f.now + 1s) == &b);
     CHECK(f.gate.front() == &a);
     f.gate.remove(a);
     CHECK_FALSE(a.queued);
     CHECK(f.gate.empty());
+    CHECK_FALSE(f.gate.isolating());
 }
 
 TEST_CASE("the destructor destroys each remaining request once")
@@ -234,7 +332,7 @@ TEST_CASE("the destructor destroys each remaining request once")
         REQUIRE_FALSE(gate.offer(a, true, {}));
         REQUIRE(gate.next() == &a);
         gate.finished(a);
-        gate.put_back(a);
+        gate.put_back(a, suspicion::suspect);
         REQUIRE_FALSE(gate.offer(b, true, {}));
     }
     CHECK(a.destroyed == 1);

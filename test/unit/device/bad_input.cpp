@@ -120,6 +120,7 @@ TEST_CASE("the error for an option out of range names the option")
         {"restart_policy::decider is null", [](auto& o) { o.restart.decider = nullptr; }},
         {"context.lanes.count is 0; it must be from 1 to 8", [](auto& o) { o.context.lanes = lane_policy::pooled(0); }},
         {"context.lanes.count", [](auto& o) { o.context.lanes = lane_policy::pooled(1000); }},
+        {"context.lanes.count", [](auto& o) { o.context.lanes = lane_policy::chained(9); }},
         {"context.spin_budget", [](auto& o) { o.context.spin_budget = -1ns; }},
         {"context.monitor_interval is 0; it must be above zero", [](auto& o) { o.context.monitor_interval = 0ns; }},
         {"context.hang_timeout", [](auto& o) { o.context.hang_timeout = -1ns; }},

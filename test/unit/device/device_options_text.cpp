@@ -89,7 +89,9 @@ TEST_CASE("an error names the word, its position and the expected input")
         {"host.memory_limit=2T", "the value must be a number of bytes"},
         {"host.memory_limit=99999999999999999999", "the value must be a number of bytes"},
         {"context.completion=quick", "the value must be adaptive, host_fn, polled or sync"},
-        {"context.lanes=pooled", "the value must be per_library, single or pooled:n"},
+        {"context.lanes=pooled", "the value must be chained:n, per_library, single or pooled:n"},
+        {"context.lanes=chained:x", "the value must be chained:n, per_library, single or pooled:n"},
+        {"context.lanes=chained:9", ": context.lanes.count is 9; it must be from 1 to 8"},
         {"standby=9", ": standby is 9; it must be from 0 to 4"},
         {"standby=1", ": standby is 1; it must be 0 unless isolation is worker"},
         {"cuda:-1", ": ordinal is -1; it must not be negative"},
@@ -108,12 +110,15 @@ TEST_CASE("an error names the word, its position and the expected input")
 TEST_CASE("options are written as text that parses to the same options")
 {
     CHECK(to_string(device_options{}) == "best");
+    CHECK(to_string(parse_device_options("host,context.lanes=chained:4").value()) == "host");
     static constexpr const char* texts[] = {
         "host",
         "cuda:3,worker,standby=1",
         "best,queue.max_in_flight=5,queue.max_bytes_in_flight=3M,queue.max_queued=12",
         "host,context.lanes=single,context.completion=sync,context.spin_budget=0ns,context.monitor_interval=1500us",
         "host,context.lanes=pooled:2,context.hang_timeout=2min",
+        "host,context.lanes=per_library",
+        "host,context.lanes=chained:2",
         "host,restart.max_restarts=0,restart.window=1s,restart.initial_backoff=7ns,restart.max_backoff=1min,"
         "restart.multiplier=1.5,restart.jitter=0",
         "host,host.mode=inline,host.threads=2,host.memory_limit=1K,host.pinned_limit=1025",

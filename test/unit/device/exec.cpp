@@ -64,7 +64,8 @@ asio::awaitable<result<void>> without_awaiting(device gpu)
 
 TEST_CASE("ops on one buffer run in the order in which they were started")
 {
-    for (const auto lanes : {lane_policy::per_library(), lane_policy::single(), lane_policy::pooled(4)}) {
+    for (const auto lanes :
+         {lane_policy::chained(4), lane_policy::per_library(), lane_policy::single(), lane_policy::pooled(4)}) {
         auto o = test::pool_options();
         o.context.lanes = lanes;
         asio::io_context io;

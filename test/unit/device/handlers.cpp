@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <future>
 #include <new>
 #include <optional>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace {
 
 using namespace coaccel;
+using namespace std::chrono_literals;
 using test::await;
 using test::make_device;
 
@@ -91,6 +93,25 @@ TEST_CASE("completion allocates nothing from the handler's allocator")
         }
         test::run_until(io, [&] { return ended == count; });
         CHECK(left == std::vector<int>(count, 0));
+        elsewhere.join();
+    }
+}
+
+TEST_CASE("an op holds no work on the device's executor once its handler is called elsewhere")
+{
+    for (const auto& o : {test::pool_options(), test::inline_options()}) {
+        asio::io_context io;
+        asio::thread_pool elsewhere(1);
+        auto gpu = make_device(io, o);
+        std::promise<void> ran_out;
+        std::promise<bool> while_called;
+        gpu.async_stats(asio::bind_executor(elsewhere, [&](error_code, const device_stats&) {
+            while_called.set_value(ran_out.get_future().wait_for(10s) == std::future_status::ready);
+        }));
+        gpu = {};
+        test::run_out(io);
+        ran_out.set_value();
+        CHECK(while_called.get_future().get());
         elsewhere.join();
     }
 }

@@ -113,6 +113,47 @@ TEST_CASE("a spent budget fails the device")
     CHECK(m.due().what == command::none);
 }
 
+TEST_CASE("losses whose cause is known do not count, and their restart is not delayed")
+{
+    machine m;
+    m.to_ready();
+    for (int i = 0; i < 10; ++i) {
+        CHECK(m.lost_excused(dead, m.t, 0).what == command::create);
+        CHECK(m.state() == device_state::rebuilding);
+        CHECK(m.reason() == dead);
+        m.created();
+    }
+    CHECK(m.restarts(m.t) == 0);
+    // Two losses use up the budget; the third explains the second.
+    for (int i = 0; i < 2; ++i) {
+        CHECK(m.lost(dead, m.t, 0, true).what == command::create);
+        m.created();
+    }
+    CHECK(m.restarts(m.t) == 2);
+    CHECK(m.lost_excused(dead, m.t, 1).what == command::create);
+    m.created();
+    CHECK(m.restarts(m.t) == 1);
+    // A budget that is used up stays so, and does not prevent a restart that does not count.
+    CHECK(m.lost(dead, m.t, 0, true).what == command::create);
+    m.created();
+    CHECK(m.lost_excused(dead, m.t, 0).what == command::create);
+    CHECK(m.state() == device_state::rebuilding);
+    CHECK_FALSE(m.used_up());
+    m.created();
+    CHECK(m.restarts(m.t) == 2);
+    CHECK(m.lost(dead, m.t, 0, true).what == command::fail);
+}
+
+TEST_CASE("an excused loss fails the device if the policy says so")
+{
+    auto p = machine::policy();
+    p.decider = [](const error_code&) noexcept { return directive::stop; };
+    machine m(p);
+    m.to_ready();
+    CHECK(m.lost_excused(dead, m.t, 0).what == command::fail);
+    CHECK(m.state() == device_state::failed);
+}
+
 TEST_CASE("a failed device is revived with a new budget, any number of times")
 {
     machine m;

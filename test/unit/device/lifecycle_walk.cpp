@@ -19,6 +19,7 @@ struct world {
         replace,
         condemned,
         lost,
+        lost_excused,
         idle_turn,
         busy_turn,
         gone,
@@ -77,10 +78,11 @@ struct world {
             m.condemned();
             return suspect = true;
         case event::lost:
+        case event::lost_excused:
             if (!context)
                 return false;
             context = suspect = false;
-            obey(m.lost(dead, t, 0));
+            obey(e == event::lost ? m.lost(dead, t, 0) : m.lost_excused(dead, t, 1));
             return true;
         case event::idle_turn:
         case event::busy_turn:

@@ -1,5 +1,7 @@
+#include <coaccel/core/detail/adopt_op.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/interop.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -234,6 +236,21 @@ TEST_CASE("errors of memory ops name the offending field or range")
         {detail::allocate_op{.type = dtype::f32}.check(), errc::invalid_argument, "memory.allocate: count is 0"},
         {detail::allocate_op{.count = huge, .type = dtype::f64}.check(), errc::size_overflow,
          "memory.allocate: count is 18446744073709551615, too many elements of 8 bytes"},
+        {detail::adopt_op{.count = 1, .type = dtype::f32}.check(), errc::invalid_argument,
+         "memory.adopt: pointer is null"},
+        {detail::adopt_op{.pointer = host, .type = dtype::f32}.check(), errc::invalid_argument,
+         "memory.adopt: count is 0"},
+        {detail::adopt_op{.pointer = host, .count = huge, .type = dtype::f32}.check(), errc::size_overflow,
+         "memory.adopt: count is 18446744073709551615, too many elements of 4 bytes"},
+        {detail::adopt_op{.pointer = reinterpret_cast<void*>(0x1008), .count = 1, .type = dtype::c128}.check(),
+         errc::invalid_argument, "memory.adopt: pointer is 0x1008, which is not a multiple of 16, the size of c128"},
+        {interop::wait_event<float>{.data = ten}.check(), errc::invalid_argument, "interop.wait_event: event is null"},
+        {interop::wait_event<float>{.event = host, .data = {}}.check(), errc::invalid_argument,
+         "interop.wait_event: data has 0 elements"},
+        {interop::record_event<float>{.data = ten}.check(), errc::invalid_argument,
+         "interop.record_event: event is null"},
+        {interop::record_event<float>{.event = host, .data = {}}.check(), errc::invalid_argument,
+         "interop.record_event: data has 0 elements"},
         {detail::write_op<float>{.dst = ten, .src = host}.check(), errc::invalid_argument,
          "memory.write: the host range has 0 elements"},
         {detail::write_op<float>{.dst = twelve, .src = host, .count = 10}.check(), errc::length_mismatch,
@@ -243,6 +260,8 @@ TEST_CASE("errors of memory ops name the offending field or range")
         {detail::collect_op<float>{}.check(), errc::invalid_argument, "memory.download: src has 0 elements"},
     });
     CHECK_FALSE(memory::trim{}.check());
+    CHECK_FALSE(detail::adopt_op{.pointer = reinterpret_cast<void*>(0x1010), .count = 1, .type = dtype::c128}.check());
+    CHECK_FALSE(interop::wait_event<float>{.event = host, .data = ten}.check());
 }
 
 TEST_SUITE_END();

@@ -72,6 +72,12 @@ TEST_CASE("the reference has a table for every host op and a row for every field
         for (std::size_t i = 0; i < rows.size(); ++i)
             CHECK_MESSAGE(rows[i].starts_with(text_of(info.fields[i])), rows[i]);
     });
+    // Only on a GPU.
+    for (const char* op : {"interop.wait_event", "interop.record_event"}) {
+        REQUIRE(page.contains(op));
+        CHECK(page.at(op).size() == 2);
+        seen.insert(op);
+    }
     for (const auto& entry : page)
         CHECK_MESSAGE(seen.contains(entry.first), entry.first);
     CHECK(page.size() == seen.size());

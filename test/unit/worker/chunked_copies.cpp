@@ -314,7 +314,7 @@ TEST_CASE_FIXTURE(fixture, "while the context dies, nothing is sent and no reque
     const auto m = next();
     start(large);
     start(small);
-    CHECK(end.begin(errc::worker_hung, context_end::process::own));
+    CHECK(end.begin(errc::worker_hung, context_end::process::own, detail::loss_cause::fault));
     copies.replied(*m.what, {});
     run_until([this] { return !copies.copying(); });
     copies.go_on();

@@ -11,6 +11,7 @@ using coaccel::worker::context_end;
 using process = context_end::process;
 
 constexpr auto both = {false, true};
+constexpr auto by_fault = detail::loss_cause::fault;
 
 } // namespace
 
@@ -27,28 +28,28 @@ TEST_CASE("a context that has not begun to end has no reason")
 TEST_CASE("only the first end counts, and its worker is ended once")
 {
     context_end end;
-    CHECK(end.begin(errc::worker_hung, process::own));
+    CHECK(end.begin(errc::worker_hung, process::own, by_fault));
     CHECK(end.dying());
     CHECK_FALSE(end.dead());
-    CHECK_FALSE(end.begin(errc::worker_corrupted, process::own));
+    CHECK_FALSE(end.begin(errc::worker_corrupted, process::own, by_fault));
     // The second end does not make it a worker that sent invalid data.
     CHECK_FALSE(end.must_wait({.worker = true}, process::own));
     end.finish();
     CHECK(end.dying());
     CHECK(end.dead());
-    CHECK_FALSE(end.begin(errc::worker_hung, process::own));
+    CHECK_FALSE(end.begin(errc::worker_hung, process::own, by_fault));
 }
 
 TEST_CASE("the first reason counts, whether it is given before or after the end begins")
 {
     context_end before;
     before.explain(errc::device_lost);
-    CHECK(before.begin(errc::context_lost, process::own));
+    CHECK(before.begin(errc::context_lost, process::own, by_fault));
     before.explain(errc::worker_exited);
     CHECK(before.reason() == errc::device_lost);
 
     context_end after;
-    CHECK(after.begin({}, process::own));
+    CHECK(after.begin({}, process::own, by_fault));
     CHECK_FALSE(after.reason());
     after.explain(errc::worker_exited);
     after.explain(errc::worker_killed);
@@ -59,7 +60,7 @@ TEST_CASE("a forked child loses its context without ending the worker")
 {
     context_end end;
     end.explain(errc::worker_hung);
-    CHECK_FALSE(end.begin(errc::worker_corrupted, process::forked_child));
+    CHECK_FALSE(end.begin(errc::worker_corrupted, process::forked_child, by_fault));
     CHECK(end.dying());
     CHECK(end.reason() == errc::context_lost);
 }
@@ -76,7 +77,7 @@ TEST_CASE("requests fail when nothing can write to their memory any more")
                         CAPTURE(into_pinned);
                         CAPTURE(worker);
                         context_end end;
-                        CHECK(end.begin(why, process::own));
+                        CHECK(end.begin(why, process::own, by_fault));
                         bool expected = false;
                         if (where == process::own) {
                             if (copying)

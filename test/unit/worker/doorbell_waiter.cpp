@@ -14,7 +14,7 @@ namespace {
 
 struct waker final : detail::context_events {
     void finished(detail::request&, error_code) noexcept override {}
-    void lost(error_code) noexcept override {}
+    void lost(error_code, detail::loss_cause) noexcept override {}
     void wake() noexcept override { ++count; }
     bool has_more() noexcept override { return false; }
 

@@ -33,8 +33,8 @@ public:
             {.program = "/bin/sleep", .arguments = {"1000"}, .environment = {}, .descriptors = {}});
         REQUIRE(child);
         link = std::make_unique<worker_link>(plan, std::move(control), doorbell::create().value(),
-                                             doorbell::create().value(), unique_fd(), std::move(child).value(),
-                                             process_monitor::shared());
+                                             doorbell::create().value(), unique_fd(), std::move(sockets.first),
+                                             std::move(child).value(), process_monitor::shared());
     }
 
     static coaccel::worker::link_plan quiet_plan()
@@ -70,6 +70,10 @@ public:
     // In the memory of the link, which must outlive these.
     std::span<std::byte> memory;
     coaccel::worker::control_block* block;
+    std::pair<coaccel::worker::descriptor_socket, coaccel::worker::descriptor_socket> sockets =
+        coaccel::worker::descriptor_socket::create().value();
+    /// The end of the worker.
+    coaccel::worker::descriptor_socket& descriptors = sockets.second;
     std::unique_ptr<coaccel::worker::worker_link> link;
     coaccel::worker::ring_reader requests{block->requests,
                                           memory.subspan(coaccel::worker::ring_offset, coaccel::worker::ring_bytes)};
@@ -86,6 +90,7 @@ struct remote_settings {
     std::uint64_t staging_bytes = std::uint64_t(4) << 20;
     /// The backend that the worker reports; empty: it has reported nothing.
     std::string backend{};
+    coaccel::worker::exporting exporting = coaccel::worker::exporting::no;
     coaccel::worker::image_limits images{};
     std::chrono::nanoseconds hang_timeout{};
 };
@@ -100,7 +105,7 @@ public:
         context.completion = how.completion;
         context.hang_timeout = how.hang_timeout;
         if (!how.backend.empty())
-            greet(how.backend);
+            greet(how.backend, how.exporting);
     }
 
     coaccel::detail::context_factory factory() override
@@ -124,12 +129,13 @@ public:
 
     void poison() override {}
 
-    void greet(const std::string& backend)
+    void greet(const std::string& backend, coaccel::worker::exporting exporting = coaccel::worker::exporting::no)
     {
         coaccel::worker::encoder out;
         out.put(coaccel::worker::message_type::ready);
         out.put_text(backend);
         coaccel::worker::put_hardware(out, {});
+        out.put(exporting);
         worker.say(out.record());
         REQUIRE_FALSE(worker.link->wait_until_ready());
     }

@@ -1,6 +1,9 @@
 #include "buffer_ref.hpp"
 #include "fake_worker.hpp"
+#include "large_run.hpp"
 #include "mutator.hpp"
+#include "support/plan_context.hpp"
+#include "support/plan_records.hpp"
 
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -29,10 +32,23 @@ bytes right_answer(const bytes& record)
     decoder in(record);
     message_type what{};
     submit_frame frame;
-    if (!in.get(what, message_type::adopt, message_type::image) || what != message_type::submit ||
-        !get_submit(in, frame))
+    load_frame load;
+    run_frame run;
+    if (!in.get(what, message_type::adopt, message_type::export_memory))
         return {};
     encoder out;
+    if (what == message_type::load || what == message_type::run) {
+        const bool is_load = what == message_type::load;
+        REQUIRE((is_load ? get_load(in, load) : get_run(in, run)));
+        out.put(message_type::ended);
+        out.put(is_load ? load.head.id : run.head.id);
+        out.put_error({});
+        if (is_load)
+            out.put(std::uint8_t(1));
+        return {out.record().begin(), out.record().end()};
+    }
+    if (what != message_type::submit || !get_submit(in, frame))
+        return {};
     out.put(message_type::ended);
     out.put(frame.id);
     out.put_error({});
@@ -56,7 +72,16 @@ struct everything {
         large_read.emplace(detail::read_op<float>{y, other.data(), other.size()}, exec_options{});
         iamax.emplace(blas::iamax<float>{.x = x.first(8), .n = 8}, exec_options{});
         behind.emplace(memory::fill<float>{x, 1}, exec_options{});
-        all = {&*fill, &*dot, &*iamax, &made, &*small_write, &*small_read, &*large_write, &*large_read, &*behind};
+        detail::plan_run_op op;
+        op.memory = ref<std::uint8_t>::from_raw(memory);
+        op.instance = op.chain = 1;
+        op.inputs = &input;
+        op.outputs = &output;
+        op.input_count = op.output_count = 1;
+        run.emplace(op, exec_options{});
+        unload.emplace(detail::plan_unload_op{.instance = 1, .chain = 1}, exec_options{});
+        all = {&*fill, &*dot,         &*iamax,      &made,    &*small_write, &*small_read, &load,
+               &*run,  &*large_write, &*large_read, &*behind, &big,          &*unload};
     }
 
     std::vector<float> data = std::vector<float>(100000);
@@ -64,6 +89,15 @@ struct everything {
     std::vector<float> few = std::vector<float>(100);
     const ref<float> x = ref<float>::from_raw(buffer_ref(context_driver::device, 1, data.size()));
     const ref<float> y = ref<float>::from_raw(buffer_ref(context_driver::device, 2, data.size()));
+    const any_ref memory = buffer_ref(context_driver::device, 3, 600'000, dtype::u8);
+    const any_ref constant = buffer_ref(context_driver::device, 4, test::small_plan_constant, dtype::u8);
+    const std::shared_ptr<const detail::plan_data> plan = test::small_plan();
+    test::load_request load{{.instance = 1, .chain = 1, .plan = plan.get()}, {memory, constant}};
+    test::large_run big{1, 1, memory, 300'000};
+    std::byte x_bytes[16]{}, y_bytes[16]{};
+    detail::run_argument input{x_bytes, {0, 16}}, output{y_bytes, {256, 16}};
+    std::optional<exec<detail::plan_run_op>> run;
+    std::optional<exec<detail::plan_unload_op>> unload;
     test::allocate_request made{64};
     std::optional<exec<memory::fill<float>>> fill, behind;
     std::optional<exec<blas::dot<float>>> dot;
@@ -96,7 +130,7 @@ TEST_CASE("with a worker that writes garbage every request ends once and the sta
         test::remote_world world({.staging_bytes = std::uint64_t(1) << 20});
         context_driver driver(world);
         auto& worker = world.worker;
-        test::make_buffers(driver, worker, {requests.x.raw(), requests.y.raw()});
+        test::make_buffers(driver, worker, {requests.x.raw(), requests.y.raw(), requests.memory, requests.constant});
         std::vector<bytes> said(1, bytes(16, std::byte{7}));
         std::size_t submitted = 0;
         const auto odds = std::uint64_t(2) << random() % 14;

@@ -4,6 +4,7 @@
 #include "jit/registry.hpp"
 #include "support/context_driver.hpp"
 #include "support/op_frames.hpp"
+#include "worker/child/received_kernels.hpp"
 
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>

@@ -75,9 +75,9 @@ private:
         link_plan plan;
         plan.start_timeout = 1h;
         plan.log = [](std::string_view) {};
-        auto link =
-            std::make_unique<worker_link>(plan, std::move(area), doorbell::create().value(), doorbell::create().value(),
-                                          unique_fd(), std::move(child).value(), process_monitor::shared());
+        auto link = std::make_unique<worker_link>(
+            plan, std::move(area), doorbell::create().value(), doorbell::create().value(), unique_fd(),
+            std::move(descriptor_socket::create().value().first), std::move(child).value(), process_monitor::shared());
         if (f != fate::lives && f != fate::is_starting) {
             link->end(errc::worker_exited);
             link->wait_for_end();
@@ -94,6 +94,7 @@ private:
         } else {
             out.put_text("none");
             put_hardware(out, {});
+            out.put(exporting::no);
         }
         return out;
     }

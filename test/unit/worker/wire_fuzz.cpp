@@ -2,6 +2,8 @@
 #include "host/factory.hpp"
 #include "mutator.hpp"
 #include "support/op_frames.hpp"
+#include "support/plan_records.hpp"
+#include "worker/child/received_kernels.hpp"
 #include "worker/child/server.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -82,6 +84,9 @@ bytes launch_record(const any_ref& a, const any_ref& b)
     return submission({f});
 }
 
+/// Requests about the plan of opening().
+std::vector<bytes> plan_requests();
+
 /// Requests of every message type that is sent to the worker.
 std::vector<bytes> valid_requests()
 {
@@ -114,6 +119,57 @@ std::vector<bytes> valid_requests()
     out.put(message_type::release);
     out.put_ref(second);
     all.emplace_back(out.record().begin(), out.record().end());
+    out.clear();
+    put_export(out, {.head = {}, .buffer = buffer_ref(device, 0, 64, dtype::u8)});
+    all.emplace_back(out.record().begin(), out.record().end());
+    for (const bytes& r : plan_requests())
+        all.push_back(r);
+    return all;
+}
+
+const any_ref instance_memory = buffer_ref(context_driver::device, 2, test::small_plan_instance, dtype::u8);
+const any_ref instance_constant = buffer_ref(context_driver::device, 3, test::small_plan_constant, dtype::u8);
+
+/// Records after which a worker has two buffers of floats and a loaded plan.
+std::vector<bytes> opening()
+{
+    encoder out;
+    out.put(message_type::adopt);
+    out.put(context_driver::device);
+    out.put(context_driver::generation);
+    std::vector<bytes> all{{out.record().begin(), out.record().end()}};
+    all.push_back(submission({allocation(64)}));
+    all.push_back(submission({allocation(64)}));
+    all.push_back(submission({allocation(instance_memory.size, dtype::u8)}));
+    all.push_back(submission({allocation(instance_constant.size, dtype::u8)}));
+    all.push_back(test::plan_record(*test::small_plan()));
+    all.push_back(test::load_record(1, {instance_memory, instance_constant}));
+    return all;
+}
+
+std::vector<bytes> plan_requests()
+{
+    encoder out;
+    out.put(message_type::release);
+    out.put_ref(instance_constant);
+    const bytes release(out.record().begin(), out.record().end());
+    return {test::run_record(1, instance_memory), test::run_record(1, instance_memory),
+            test::run_record(2, instance_memory), test::unload_record(2), release};
+}
+
+/// Every valid record, including those that are valid only once.
+std::vector<bytes> every_record()
+{
+    auto all = valid_requests();
+    encoder out;
+    put_import(out, {.head = {}, .bytes = 4096});
+    all.emplace_back(out.record().begin(), out.record().end());
+    const auto plan = test::small_plan();
+    for (const bytes& r : opening())
+        all.push_back(r);
+    for (const bytes& r : {test::plan_record(*plan, 0, 50), test::plan_record(*plan, 50), test::unload_record(1),
+                           test::load_record(2, {instance_memory, instance_constant}), test::forget_plan_record()})
+        all.push_back(r);
     return all;
 }
 
@@ -152,7 +208,8 @@ public:
                           {reply_ring_.get(), ring_bytes},
                           guarded_staging(),
                           request_bell_,
-                          reply_bell_});
+                          reply_bell_,
+                          sockets_.second});
                 host_options o;
                 o.threads = 1;
                 o.memory_limit = std::uint64_t(1) << 20;
@@ -193,9 +250,13 @@ public:
             std::uint32_t position = 0;
             std::string text;
             hardware_info hardware;
+            exporting exports{};
             REQUIRE(in.get(what, message_type::ready, message_type::lost));
             switch (what) {
-            case message_type::ready: REQUIRE((in.get_text(text) && get_hardware(in, hardware) && in.at_end())); break;
+            case message_type::ready:
+                REQUIRE((in.get_text(text) && get_hardware(in, hardware) &&
+                         in.get(exports, exporting::no, exporting::yes) && in.at_end()));
+                break;
             case message_type::lost: REQUIRE((in.get_error(ec) && in.at_end() && ec)); break;
             case message_type::ended: REQUIRE((in.get(id) && in.get_error(ec))); break;
             case message_type::unsupported: REQUIRE((in.get(id) && in.get(position) && in.at_end())); break;
@@ -225,6 +286,7 @@ private:
     std::unique_ptr<std::byte[]> reply_ring_ = std::make_unique<std::byte[]>(ring_bytes);
     doorbell request_bell_ = doorbell::create().value();
     doorbell reply_bell_ = doorbell::create().value();
+    std::pair<descriptor_socket, descriptor_socket> sockets_ = descriptor_socket::create().value();
     fault_injector faults_;
     ring_writer requests_{control_->requests, {request_ring_.get(), ring_bytes}};
     ring_reader replies_{control_->replies, {reply_ring_.get(), ring_bytes}};
@@ -242,7 +304,7 @@ TEST_SUITE_BEGIN("wire_fuzz");
 
 TEST_CASE("a mutated record is decoded to exactly its content or refused")
 {
-    const auto seeds = valid_requests();
+    const auto seeds = every_record();
     const auto end = clock_type::now() + fuzz_time(4);
     generator random(1);
     std::uint64_t taken = 0, refused = 0, wrong = 0;
@@ -254,9 +316,15 @@ TEST_CASE("a mutated record is decoded to exactly its content or refused")
             out.clear();
             submit_frame submit;
             image_frame image;
+            plan_frame plan;
+            load_frame load;
+            run_frame run;
+            import_frame imported;
+            export_frame exported;
             hardware_info hardware;
             error_code ec;
             any_ref ref;
+            decoder as_plan(body), as_load(body), as_run(body), as_import(body), as_export(body);
             decoder as_submit(body), as_image(body), as_hardware(body), as_error(body), as_ref(body);
             const bool is_submit = get_submit(as_submit, submit);
             if (is_submit) {
@@ -266,6 +334,16 @@ TEST_CASE("a mutated record is decoded to exactly its content or refused")
                     put_op(out, submit.ops[n]);
             } else if (get_image(as_image, image)) {
                 put_image(out, image);
+            } else if (get_plan(as_plan, plan)) {
+                put_plan(out, plan);
+            } else if (get_load(as_load, load)) {
+                put_load(out, load);
+            } else if (get_run(as_run, run)) {
+                put_run(out, run);
+            } else if (get_import(as_import, imported)) {
+                put_import(out, imported);
+            } else if (get_export(as_export, exported)) {
+                put_export(out, exported);
             }
             const bool same = out.record().empty() || std::ranges::equal(out.record().subspan(1), body);
             wrong += !same;
@@ -327,7 +405,7 @@ TEST_CASE("a request from a mutated record is run or refused by the context")
 
 TEST_CASE("a server that gets mutated records replies or ends")
 {
-    const auto seeds = valid_requests();
+    const auto seeds = valid_requests(), all = every_record();
     const auto end = clock_type::now() + fuzz_time(4);
     std::uint64_t sessions = 0, asked = 0, answers = 0, ended_early = 0;
     for (std::uint64_t seed = 1; clock_type::now() < end; ++seed, ++sessions) {
@@ -335,9 +413,11 @@ TEST_CASE("a server that gets mutated records replies or ends")
         generator random(seed);
         served s;
         s.wait_until_ready();
+        for (const bytes& r : opening())
+            REQUIRE(s.ask(r));
         for (int i = 0; i < 200 && !s.over(0ms); ++i) {
             const bytes& valid = seeds[random() % seeds.size()];
-            const bytes r = i < 20 || random() % 16 ? valid : mutated(valid, random, seeds);
+            const bytes r = i < 20 || random() % 16 ? valid : mutated(all[random() % all.size()], random, all);
             if (r.size() > max_ring_record(ring_bytes) || !s.ask(r))
                 break;
             ++asked;
@@ -360,6 +440,44 @@ TEST_CASE("a server that gets mutated records replies or ends")
     MESSAGE("sessions ", sessions, ", asked ", asked, ", answers ", answers, ", ended early ", ended_early);
     CHECK(answers > 0);
     CHECK(ended_early > 0);
+}
+
+TEST_CASE("a server loads, runs and unloads a plan, and ends when it gets one that is invalid")
+{
+    served s;
+    s.wait_until_ready();
+    const auto until = clock_type::now() + 60s;
+    int answers = 0;
+    const auto expect = [&](int n) {
+        while (answers < n) {
+            REQUIRE(clock_type::now() < until);
+            answers += s.listen();
+        }
+    };
+    for (const bytes& r : opening())
+        REQUIRE(s.ask(r));
+    auto* const x = reinterpret_cast<float*>(guarded_staging().data() + 256);
+    auto* const y = reinterpret_cast<float*>(guarded_staging().data() + 1024);
+    // The content of the constant.
+    std::fill_n(x, 4, 3.0f);
+    REQUIRE(s.ask(submission({transfer(op_kind::write, instance_constant)})));
+    // Four buffers, the load and the copy.
+    expect(6);
+    x[0] = 4;
+    y[0] = -1;
+    REQUIRE(s.ask(test::run_record(1, instance_memory)));
+    expect(7);
+    CHECK(y[0] == 11);
+    REQUIRE(s.ask(test::unload_record(1)));
+    REQUIRE(s.ask(test::run_record(1, instance_memory)));
+    expect(9);
+    REQUIRE(s.ask(test::forget_plan_record()));
+    REQUIRE(s.ask(test::plan_record(*test::small_plan(), 0, 50)));
+    while (!s.has_taken_all())
+        REQUIRE(clock_type::now() < until);
+    CHECK_FALSE(s.over(0ms));
+    REQUIRE(s.ask(test::load_record(1, {instance_memory, instance_constant})));
+    CHECK(s.over(60s));
 }
 
 TEST_CASE("a server with an impossible ring position ends")

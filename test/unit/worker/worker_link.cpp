@@ -404,6 +404,7 @@ TEST_CASE("a malformed first message is a corrupted worker")
     ready.put(message_type::ready);
     ready.put_text("name");
     put_hardware(ready, {.name = "hardware"});
+    ready.put(exporting::yes);
     CHECK_FALSE(greeting(ready));
 
     encoder out = ready;
@@ -454,6 +455,7 @@ TEST_CASE("a message sent before the end of the worker is still read")
     out.put(message_type::ready);
     out.put_text("name");
     put_hardware(out, {.name = "hardware"});
+    out.put(exporting::no);
     f.say(out.record());
     f.link->end(errc::worker_hung);
     f.link->wait_for_end();

@@ -143,8 +143,11 @@ public:
         auto arguments = this->take();
         Handler handler(std::move(handler_));
         [[maybe_unused]] auto handler_work = std::move(handler_work_);
-        [[maybe_unused]] auto io_work = std::move(io_work_);
+        auto io_work = std::move(io_work_);
         release_memory(handler);
+        // As soon as a handler that runs elsewhere (use_future) is called, the caller may destroy the I/O executor's
+        // execution context.
+        io_work.reset();
         std::apply([&handler](auto&... args) { std::move(handler)(std::move(args)...); }, arguments);
     }
 

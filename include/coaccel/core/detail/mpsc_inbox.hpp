@@ -10,7 +10,18 @@ namespace coaccel::detail {
 class inbox_node {
 public:
     /// The message type.
-    enum class kind : std::uint8_t { request, release, cancel, wake, created, compiled, gone, handle_dropped };
+    enum class kind : std::uint8_t {
+        request,
+        release,
+        cancel,
+        wake,
+        created,
+        compiled,
+        gone,
+        standby,
+        handle_dropped,
+        plan_dropped
+    };
 
     explicit inbox_node(kind k) noexcept : what(k) {}
 

@@ -19,6 +19,7 @@ class message_part {
 public:
     constexpr message_part(std::string_view text) noexcept : text_(text) {}
     constexpr message_part(const char* text) noexcept : text_(text) {}
+    message_part(const std::string& text) noexcept : text_(text) {}
 
     template <std::integral T>
     constexpr message_part(T number) noexcept

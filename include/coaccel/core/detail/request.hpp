@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace coaccel::detail {
 
@@ -21,7 +22,30 @@ using set_hook = boost::intrusive::set_member_hook<boost::intrusive::link_mode<b
 using list_hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
 
 /// The kinds of calls of a device.
-enum class request_kind : std::uint8_t { exec, start, stats, shutdown, replace, revive, pinned, compile };
+enum class request_kind : std::uint8_t {
+    exec,
+    start,
+    stats,
+    shutdown,
+    replace,
+    revive,
+    pinned,
+    compile,
+    load,
+    unload,
+    revive_plan,
+    part, ///< A step of loading or unloading a plan. The device makes it itself.
+};
+
+class graph_call;
+class instance_pool;
+
+/// Names a kind of request in the statistics.
+struct request_title {
+    std::string text;
+    /// Distinguishes it from the ids of ops and from other titles.
+    std::uint64_t key = 0;
+};
 
 /// Why the caller no longer waits for a started request.
 enum class given_up : std::uint8_t { no, cancelled, expired };
@@ -31,6 +55,14 @@ inline error_code error_of(given_up how) noexcept
     return how == given_up::expired ? make_error_code(errc::deadline_exceeded)
                                     : error_code(asio::error::operation_aborted);
 }
+
+/// Whether a request was on a context that died, and is to run alone on the next one. In the order in which requests
+/// run then.
+enum class suspicion : std::uint8_t {
+    suspect, ///< One of those that were on it.
+    prime,   ///< It took longer than usual, so the others go first.
+    none,    ///< No suspect.
+};
 
 /// A pending call of a device: its ops and options, with the type of its handler erased.
 ///
@@ -53,6 +85,14 @@ public:
     std::uint64_t bytes = 0;
     /// Zero when the handler has no cancellation slot.
     std::uint64_t cancel_id = 0;
+    /// For the run of a plan: the part of `bytes` that moves to the host.
+    std::uint64_t bytes_to_host = 0;
+    /// Null: its ops name it.
+    const request_title* title = nullptr;
+    /// For the run of a plan: the instances of the plan. Null for other requests.
+    instance_pool* pool = nullptr;
+    /// For the run of a graph: itself. Null for other requests.
+    graph_call* graph = nullptr;
 
     // Used by the device and its context while they own the request.
     set_hook by_deadline;
@@ -69,8 +109,17 @@ public:
     /// Unless `no`, the handler was or will be called with this error instead of the outcome.
     detail::given_up given_up = detail::given_up::no;
     bool queued = false;
+    /// It waits in its pool for an instance.
+    bool parked = false;
+    /// Unless it is parked: the index of its instance.
+    std::uint32_t instance = 0;
     /// The handler was detached, and completes without this request.
     bool answered = false;
+    detail::suspicion suspicion = detail::suspicion::none;
+    /// How many contexts have died while it was on them.
+    std::uint8_t losses = 0;
+    /// Its device has moved to the standby once because it took long.
+    bool was_overdue = false;
 
 protected:
     ~request() = default;

@@ -17,6 +17,17 @@ struct allocation {
     void* host = nullptr;
 };
 
+/// The size of a buffer. The limit is half the address space, so that the sum of two sizes does not overflow either.
+inline error_code check_count(std::string_view op, std::uint64_t count, dtype type) noexcept
+{
+    if (count == 0)
+        return is_zero(op, "count");
+    const auto n = times(count, size_of(type));
+    if (n && *n >> 63 == 0)
+        return {};
+    return op_error(errc::size_overflow, op, {"count is ", count, ", too many elements of ", size_of(type), " bytes"});
+}
+
 struct allocate_op {
     using reply = allocation;
     static constexpr std::string_view name = "memory.allocate";
@@ -29,17 +40,7 @@ struct allocate_op {
 
     extent bytes() const noexcept { return times(count, size_of(type)); }
 
-    error_code check() const noexcept
-    {
-        if (count == 0)
-            return is_zero(name, "count");
-        // The limit is half the address space, so that the sum of two sizes does not overflow either.
-        const auto n = bytes();
-        if (n && *n >> 63 == 0)
-            return {};
-        return op_error(errc::size_overflow, name,
-                        {"count is ", count, ", too many elements of ", size_of(type), " bytes"});
-    }
+    error_code check() const noexcept { return check_count(name, count, type); }
 
     BOOST_DESCRIBE_CLASS(allocate_op, (), (count, type, kind), (), ())
 };

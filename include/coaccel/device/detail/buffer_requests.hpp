@@ -1,12 +1,14 @@
 #ifndef COACCEL_DEVICE_DETAIL_BUFFER_REQUESTS_HPP
 #define COACCEL_DEVICE_DETAIL_BUFFER_REQUESTS_HPP
 
+#include <coaccel/core/detail/adopt_op.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/core/managed_buffer.hpp>
 #include <coaccel/device/detail/device_access.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <array>
+#include <memory>
 #include <new>
 #include <span>
 #include <tuple>
@@ -110,6 +112,34 @@ protected:
 private:
     pending_allocation lease_;
     allocate_op allocate_;
+    bound_op bound_;
+};
+
+/// A buffer over memory of other code.
+template <element T>
+class adopt_request : public request {
+public:
+    static constexpr bool detachable = true;
+
+    adopt_request(const core_ptr& core, T* pointer, std::size_t count, std::shared_ptr<void> owner,
+                  const exec_options& how = {})
+        : lease_(core), owner_(std::move(owner)),
+          adopt_{.pointer = pointer, .count = count, .type = dtype_v<T>, .owner = &owner_}
+    {
+        options = how;
+        bound_ = {.info = &info_of<adopt_op>(), .op = &adopt_, .reply = &lease_.made};
+        ops = {&bound_, 1};
+    }
+
+    auto take() { return std::tuple(ec, ec ? buffer<T>() : lease_.template take<T>()); }
+
+protected:
+    ~adopt_request() = default;
+
+private:
+    pending_allocation lease_;
+    std::shared_ptr<void> owner_;
+    adopt_op adopt_;
     bound_op bound_;
 };
 

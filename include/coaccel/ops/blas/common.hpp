@@ -4,6 +4,10 @@
 #include <coaccel/core/detail/shape.hpp>
 #include <coaccel/core/op.hpp>
 
+#include <boost/describe/enum.hpp>
+
+#include <array>
+#include <string_view>
 #include <type_traits>
 
 namespace coaccel::blas {
@@ -22,6 +26,7 @@ using scalar = std::conditional_t<real<T>, T, float>;
 
 /// Whether an operand is used as it is or transposed.
 enum class transpose : std::uint8_t { no, yes };
+BOOST_DESCRIBE_ENUM(transpose, no, yes)
 
 constexpr bool valid(transpose t) noexcept
 {
@@ -36,6 +41,7 @@ enum class math : std::uint8_t {
     /// types and the host backend compute as with `standard`.
     tf32,
 };
+BOOST_DESCRIBE_ENUM(math, standard, tf32)
 
 constexpr bool valid(math m) noexcept
 {
@@ -47,6 +53,10 @@ namespace detail {
 using coaccel::detail::is_zero;
 using coaccel::detail::not_enumerated;
 using coaccel::detail::op_error;
+
+/// The fields that can be parameters of a plan.
+inline constexpr std::array<std::string_view, 1> alpha_only{"alpha"};
+inline constexpr std::array<std::string_view, 2> alpha_and_beta{"alpha", "beta"};
 
 inline error_code check_value(std::string_view op, std::string_view field, transpose t) noexcept
 {

@@ -56,6 +56,7 @@ inline error_code check_apart(std::string_view op, std::uint64_t n, const any_re
 template <real T>
 struct axpy {
     using value_type = T;
+    static constexpr auto scalars = detail::alpha_only;
     static constexpr bool may_overlap = true;
 
     in<T> x;               ///< The vector to add.
@@ -74,6 +75,7 @@ struct axpy {
 template <real T>
 struct scal {
     using value_type = T;
+    static constexpr auto scalars = detail::alpha_only;
 
     inout<T> x;            ///< The vector to scale.
     std::uint64_t n = 0;   ///< The number of elements.
@@ -98,6 +100,7 @@ struct copy {
     std::int64_t incy = 1; ///< The distance between elements of y; not zero.
 
     error_code check() const noexcept { return detail::check_apart(name, n, x.raw, incx, y.raw, incy); }
+    bool overwrites() const noexcept { return coaccel::detail::step_of(incy) == 1 && y.size() == n; }
 
     COACCEL_PURE_OP(blas, copy, void, x, y, n, incx, incy)
 };

@@ -52,6 +52,7 @@ inline error_code check_sides(std::string_view op, std::uint64_t m, std::uint64_
 template <real T>
 struct gemv {
     using value_type = T;
+    static constexpr auto scalars = detail::alpha_and_beta;
 
     in<T> a;                         ///< The matrix.
     in<T> x;                         ///< The vector to multiply: n elements, or m when A is transposed.
@@ -81,6 +82,11 @@ struct gemv {
         return detail::check_vector(name, detail::y_names, y_size(), incy, y.size());
     }
 
+    bool overwrites() const noexcept
+    {
+        return beta == 0 && coaccel::detail::step_of(incy) == 1 && y.size() == y_size();
+    }
+
     COACCEL_PURE_OP(blas, gemv, void, a, x, y, m, n, alpha, beta, trans, lda, incx, incy)
 };
 
@@ -88,6 +94,7 @@ struct gemv {
 template <real T>
 struct ger {
     using value_type = T;
+    static constexpr auto scalars = detail::alpha_only;
 
     in<T> x;               ///< m elements.
     in<T> y;               ///< n elements.

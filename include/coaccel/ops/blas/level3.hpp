@@ -49,6 +49,7 @@ inline error_code check_batch(std::string_view op, std::string_view field, coacc
 template <gemm_element T>
 struct gemm {
     using value_type = T;
+    static constexpr auto scalars = detail::alpha_and_beta;
 
     in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
     in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
@@ -84,6 +85,11 @@ struct gemm {
         return detail::check_matrix(name, detail::c_names, m, n, ldc, c.size());
     }
 
+    bool overwrites() const noexcept
+    {
+        return beta == 0 && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
+    }
+
     COACCEL_PURE_OP(blas, gemm, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
 
@@ -93,6 +99,7 @@ struct gemm {
 template <gemm_element T>
 struct gemm_strided_batched {
     using value_type = T;
+    static constexpr auto scalars = detail::alpha_and_beta;
 
     in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
     in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
@@ -146,6 +153,13 @@ struct gemm_strided_batched {
             return detail::op_error(errc::leading_dimension, name,
                                     {"stride_c is ", stride_c, ", one matrix of c has ", *c_one, " elements"});
         return detail::check_batch(name, "c", c_one, stride_c, batch, c.size());
+    }
+
+    bool overwrites() const noexcept
+    {
+        using coaccel::detail::times;
+        const auto one = times(m, n);
+        return beta == 0 && (ldc == 0 || ldc == m) && (batch == 1 || stride_c == one) && c.size() == times(one, batch);
     }
 
     COACCEL_PURE_OP(blas, gemm_strided_batched, void, a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha,

@@ -45,7 +45,8 @@ public:
                 field.mode = modes[i];
                 field.type = dtype(a.type.code);
                 info.operands.push_back(field);
-            }
+            } else
+                describe_argument[i](field);
             info.fields.push_back(field);
         }
     }
@@ -60,6 +61,7 @@ private:
             return access::read;
     }
 
+    static constexpr std::array<void (*)(op_field&) noexcept, count> describe_argument{&describe_value<Args>...};
     static constexpr std::array<access, count> modes{mode_of<Args>()...};
     static constexpr std::array<std::uint16_t, count> sizes{sizeof(Args)...};
 

@@ -2,6 +2,7 @@
 #define COACCEL_OPS_JIT_LAUNCH_HPP
 
 #include <coaccel/ops/detail/packed_op.hpp>
+#include <coaccel/ops/detail/packed_parameters.hpp>
 #include <coaccel/ops/jit/kernel.hpp>
 
 #include <cstdint>
@@ -71,19 +72,27 @@ public:
         info.id = launch_op_id;
         info.work = [](const void* op) noexcept { return static_cast<const launch_head*>(op)->work(); };
         base::describe(info);
+        for (op_field& f : info.fields)
+            if (f.what == op_field::kind::value && f.holds == op_field::content::number)
+                f.variable = op_field::parameter::by_value;
     }
 };
 
 /// Makes an op that runs the kernel with these arguments. `in(a)`, `out(b)` and `inout(c)`, for buffers and refs of
 /// them, are `const T*`, `T*` and `T*` in the kernel. Numbers, enumerations, half and similar types, and trivially
-/// copyable structures of at most 64 bytes are passed by value.
+/// copyable structures of at most 64 bytes are passed by value. With a plan_parameter among them it makes an
+/// op_with_parameters for a plan.
 template <class... Args>
 auto launch(const kernel& k, const launch_shape& shape, Args... args) noexcept
 {
     static_assert(
-        (argument<Args> && ...),
+        (argument<typename detail::number_of<Args>::type> && ...),
         "a kernel takes in(buffer), out(buffer), inout(buffer), numbers, enumerations and small plain structures");
-    return launch_op<Args...>(k, shape, args...);
+    using op_type = launch_op<typename detail::number_of<Args>::type...>;
+    if constexpr ((detail::is_plan_parameter<Args> || ...))
+        return detail::add_parameters(op_type(k, shape, detail::plain_argument(args)...), args...);
+    else
+        return op_type(k, shape, args...);
 }
 
 } // namespace coaccel::jit

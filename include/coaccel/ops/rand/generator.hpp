@@ -1,7 +1,9 @@
 #ifndef COACCEL_OPS_RAND_GENERATOR_HPP
 #define COACCEL_OPS_RAND_GENERATOR_HPP
 
-#include <coaccel/core/error.hpp>
+#include <coaccel/core/op.hpp>
+
+#include <boost/describe/enum.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -28,6 +30,10 @@ enum class ordering : std::uint8_t {
     seeded,   ///< Faster to start and statistically weaker; only `xorwow`.
     dynamic,  ///< The fastest order, which depends on the GPU; only `xorwow` and `mrg32k3a`.
 };
+
+BOOST_DESCRIBE_ENUM(algorithm, philox, mt19937, xorwow, mrg32k3a, sobol32, scrambled_sobol32, sobol64,
+                    scrambled_sobol64)
+BOOST_DESCRIBE_ENUM(ordering, standard, legacy, seeded, dynamic)
 
 /// Whether the numbers are quasi-random.
 constexpr bool is_quasi_random(algorithm a) noexcept
@@ -99,5 +105,12 @@ inline bool is_value(const drawn& d) noexcept
 } // namespace detail
 
 } // namespace coaccel::rand
+
+namespace coaccel::detail {
+
+template <>
+inline constexpr op_field::content content_of<rand::generator> = op_field::content::generator;
+
+} // namespace coaccel::detail
 
 #endif

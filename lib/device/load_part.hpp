@@ -1,0 +1,57 @@
+#ifndef COACCEL_DEVICE_LOAD_PART_HPP
+#define COACCEL_DEVICE_LOAD_PART_HPP
+
+#include "context/exported_memory.hpp"
+
+#include <coaccel/core/detail/op_record.hpp>
+#include <coaccel/core/detail/request.hpp>
+
+#include <memory>
+
+namespace coaccel::detail {
+
+class loaded_plan;
+
+/// A request of one op that a device makes itself to load or unload a plan. It belongs to the context from its
+/// submission until the context has finished it.
+class load_part final : public request {
+public:
+    load_part() noexcept : request(request_kind::part) { uses_callers_memory = false; }
+
+    template <op Op>
+    void set(const Op& o)
+    {
+        set(info_of<Op>(), &o);
+    }
+
+    void set(const op_info& info, const void* data)
+    {
+        record_.assign(info, data);
+        bound_ = record_.bind(info);
+        ops = {&bound_, 1};
+    }
+
+    template <class Reply>
+    const Reply& reply() const noexcept
+    {
+        return *static_cast<const Reply*>(bound_.reply);
+    }
+
+    /// It belongs to the standby of the device.
+    bool standby = false;
+    /// The memory that the op imports, or has exported.
+    std::shared_ptr<const exported_memory> memory;
+    /// The plan, whose data the context may still use after the plan has left the device.
+    std::shared_ptr<const loaded_plan> plan;
+
+    void post() override {}
+    void destroy() noexcept override { delete this; }
+
+private:
+    op_record record_;
+    bound_op bound_;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,319 @@
+#include "device/plan_loading.hpp"
+
+#include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/ops/memory.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace coaccel::detail {
+namespace {
+
+bool is_set(const any_ref& r) noexcept
+{
+    return r.device != 0;
+}
+
+/// The request says nothing about what the context can do.
+bool is_end_of_context(const error_code& ec) noexcept
+{
+    return is_context_lost(ec) || errc_of(ec) == errc::device_stopped || errc_of(ec) == errc::device_failed;
+}
+
+} // namespace
+
+plan_loading::plan_loading(loaded_plan& plan, plan_resources& into, constant_table& constants, shared_constants* shared,
+                           std::uint64_t number, std::uint64_t chain)
+    : plan_(&plan), into_(&into), constants_(&constants), shared_(shared), first_(into.instances.empty()),
+      made_{number, chain, {}}
+{
+    const plan_data& p = plan_->data;
+    if (first_)
+        want_shared();
+    spare_states_.resize(p.states.size());
+    for (std::size_t i = 0; i < p.states.size(); ++i)
+        wanted_.push_back({.bytes = p.slots[p.states[i]].bytes(), .where = &spare_states_[i]});
+    wanted_.push_back({.bytes = std::max<std::uint64_t>(p.instance_bytes, 1), .where = &made_.memory});
+}
+
+void plan_loading::want_shared()
+{
+    const plan_data& p = plan_->data;
+    // The buffers of a graph exist.
+    if (p.over_buffers)
+        return;
+    into_->constants.assign(p.constants.size(), {});
+    into_->states.assign(p.states.size(), {});
+    for (std::size_t i = 0; i < p.constants.size(); ++i)
+        want_constant(i);
+    for (std::size_t i = 0; i < p.states.size(); ++i) {
+        if (const std::uint32_t common = plan_->common_indices[i]; common != own_state)
+            into_->states[i] = plan_->common->find(place(), common);
+        found_states_.push_back(is_set(into_->states[i]));
+        if (found_states_.back())
+            continue;
+        wanted_.push_back({.bytes = p.slots[p.states[i]].bytes(),
+                           .where = &into_->states[i],
+                           .filled = true,
+                           .content = p.state_contents[i]});
+    }
+    report();
+}
+
+void plan_loading::want_constant(std::size_t i)
+{
+    const plan_data& p = plan_->data;
+    const plan_content& content = p.constant_contents[i];
+    into_->constants[i] = constants_->use(content);
+    const auto first = std::ranges::find_if(
+        uploaded_, [&](std::size_t k) { return constant_table::equal(p.constant_contents[k], content); });
+    sources_.push_back(is_set(into_->constants[i]) ? found : first == uploaded_.end() ? i : *first);
+    const bool large = shared_ && content.bytes >= shared_constants::least_bytes;
+    auto shared = large ? shared_->find(content) : nullptr;
+    keep(i, shared);
+    if (sources_[i] != i) {
+        constant_bytes_ += content.bytes;
+        return;
+    }
+    uploaded_.push_back(i);
+    const origin from = shared ? origin::imported : large ? origin::exportable : origin::allocated;
+    wanted_.push_back({.bytes = content.bytes,
+                       .where = &into_->constants[i],
+                       .filled = true,
+                       .content = content,
+                       .constant = i,
+                       .from = from,
+                       .shared = std::move(shared)});
+}
+
+/// The plan owns the memory of this constant. A plan that has left the device owns none.
+void plan_loading::keep(std::size_t constant, std::shared_ptr<const shared_constant> c)
+{
+    if (!c || plan_->gone)
+        return;
+    plan_->kept_constants.resize(plan_->data.constants.size());
+    plan_->kept_constants[constant] = std::move(c);
+}
+
+void plan_loading::report() const noexcept
+{
+    if (!plan_->progress)
+        return;
+    if (constant_bytes_ > plan_->reported_bytes)
+        load_progress_access::add_bytes(*plan_->progress,
+                                        constant_bytes_ - std::exchange(plan_->reported_bytes, constant_bytes_));
+    if (const auto instances = into_->instances.size(); instances > plan_->reported_instances)
+        load_progress_access::add_instances(
+            *plan_->progress, static_cast<int>(instances - std::exchange(plan_->reported_instances, instances)));
+}
+
+std::unique_ptr<load_part> plan_loading::next()
+{
+    switch (step_) {
+    case step::allocate: return allocate_next();
+    case step::fill: return fill_next();
+    case step::share: return share_next();
+    default: return load_instance();
+    }
+}
+
+std::unique_ptr<load_part> plan_loading::allocate_next() const
+{
+    auto part = std::make_unique<load_part>();
+    const wanted& w = wanted_[at_];
+    if (w.from == origin::imported) {
+        part->memory = w.shared->memory;
+        part->set(import_op{.from = &part->memory});
+    } else {
+        const auto kind = w.from == origin::exportable ? memory_kind::exportable : memory_kind::device;
+        part->set(allocate_op{.count = w.bytes, .type = dtype::u8, .kind = kind});
+    }
+    return part;
+}
+
+std::unique_ptr<load_part> plan_loading::fill_next() const
+{
+    auto part = std::make_unique<load_part>();
+    const wanted& w = wanted_[at_];
+    const auto to = ref<std::uint8_t>::from_raw(*w.where);
+    if (!w.content.data) {
+        part->set(memory::fill<std::uint8_t>{.dst = to, .value = 0});
+        return part;
+    }
+    const std::uint64_t count = std::min(w.content.bytes - filled_bytes_, most_bytes);
+    part->set(write_op<std::uint8_t>{.dst = to.subspan(filled_bytes_, count),
+                                     .src = reinterpret_cast<const std::uint8_t*>(w.content.data.get()) + filled_bytes_,
+                                     .count = count});
+    return part;
+}
+
+std::unique_ptr<load_part> plan_loading::share_next() const
+{
+    auto part = std::make_unique<load_part>();
+    part->set(export_op{.buffer = ref<std::uint8_t>::from_raw(*wanted_[at_].where), .to = &part->memory});
+    return part;
+}
+
+std::unique_ptr<load_part> plan_loading::load_instance() const
+{
+    for (std::size_t i = 0; i < sources_.size(); ++i)
+        if (sources_[i] != found)
+            into_->constants[i] = into_->constants[sources_[i]];
+    const plan_load_operands at(plan_->data);
+    const plan_load_head head{.instance = made_.id, .chain = made_.chain, .plan = &plan_->data};
+    std::vector<op_unit> op(op_units(plan_->load_info.size));
+    std::memcpy(op.data(), &head, sizeof(head));
+    std::vector<any_ref> refs(at.count);
+    refs[plan_load_operands::instance] = made_.memory;
+    std::ranges::copy(into_->constants, refs.begin() + static_cast<std::ptrdiff_t>(at.constants));
+    std::ranges::copy(into_->states, refs.begin() + static_cast<std::ptrdiff_t>(at.states));
+    std::ranges::copy(spare_states_, refs.begin() + static_cast<std::ptrdiff_t>(at.spare_states));
+    std::memcpy(reinterpret_cast<std::byte*>(op.data()) + sizeof(head), refs.data(), refs.size() * sizeof(any_ref));
+    auto part = std::make_unique<load_part>();
+    part->set(plan_->load_info, op.data());
+    return part;
+}
+
+void plan_loading::finished(const load_part& part, const error_code& ec)
+{
+    unshared_ = {};
+    switch (step_) {
+    case step::allocate: allocated(part, ec); break;
+    case step::fill:
+        error_ = ec;
+        if (!ec)
+            piece_filled();
+        break;
+    case step::share: exported(part, ec); break;
+    default:
+        error_ = ec;
+        if (!ec)
+            step_ = step::done;
+    }
+    if (!error_)
+        go_on();
+}
+
+void plan_loading::allocated(const load_part& part, const error_code& ec)
+{
+    wanted& w = wanted_[at_];
+    // The context can have the constant for itself.
+    if (ec && w.from != origin::allocated && !is_end_of_context(ec)) {
+        unshared_ = ec;
+        w.from = origin::allocated;
+        w.shared.reset();
+        return;
+    }
+    *w.where = part.reply<allocation>().ref;
+    error_ = ec;
+    if (ec)
+        return;
+    if (w.from == origin::imported) {
+        constant_bytes_ += w.bytes;
+        report();
+    }
+    ++at_;
+}
+
+void plan_loading::piece_filled() noexcept
+{
+    const wanted& w = wanted_[at_];
+    const std::uint64_t whole = w.content.data ? w.content.bytes : 0;
+    const std::uint64_t piece = std::min(whole - filled_bytes_, most_bytes);
+    filled_bytes_ += piece;
+    if (w.constant != none) {
+        constant_bytes_ += piece;
+        report();
+    }
+    if (filled_bytes_ < whole)
+        return;
+    filled_bytes_ = 0;
+    // At once: a context that is lost while it fills the next constant has passed this one on.
+    if (w.from == origin::exportable)
+        step_ = step::share;
+    else
+        ++at_;
+}
+
+/// If the memory could not be exported, the context has it all the same, and the next one uploads the constant again.
+void plan_loading::exported(const load_part& part, const error_code& ec)
+{
+    if (ec && is_end_of_context(ec)) {
+        error_ = ec;
+        return;
+    }
+    const wanted& w = wanted_[at_++];
+    step_ = step::fill;
+    unshared_ = ec;
+    if (ec)
+        return;
+    const auto made = shared_->add(w.content, part.memory);
+    for (std::size_t i = 0; i < sources_.size(); ++i)
+        if (sources_[i] == w.constant)
+            keep(i, made);
+}
+
+/// Whether the current step has to do anything with the memory at this position.
+bool plan_loading::has_work() const noexcept
+{
+    const wanted& w = wanted_[at_];
+    return step_ != step::fill || (w.filled && w.from != origin::imported);
+}
+
+/// Finds the next position or step that has something to do.
+void plan_loading::go_on() noexcept
+{
+    while (step_ < step::load) {
+        while (at_ < wanted_.size() && !has_work())
+            ++at_;
+        if (at_ < wanted_.size())
+            return;
+        at_ = 0;
+        step_ = step_ == step::allocate ? step::fill : step::load;
+    }
+}
+
+std::vector<any_ref> plan_loading::end()
+{
+    std::vector<any_ref> unused;
+    const auto drop = [&](any_ref& r) {
+        if (is_set(r))
+            unused.push_back(r);
+        r = {};
+    };
+    const plan_data& p = plan_->data;
+    for (any_ref& r : spare_states_)
+        drop(r);
+    if (done()) {
+        for (std::size_t i = 0; i < sources_.size(); ++i)
+            if (sources_[i] == i)
+                constants_->add(p.constant_contents[i], into_->constants[i]);
+            else if (sources_[i] != found)
+                (void)constants_->use(p.constant_contents[i]);
+        for (std::size_t i = 0; i < found_states_.size(); ++i)
+            if (const std::uint32_t common = plan_->common_indices[i]; common != own_state)
+                plan_->common->set(place(), common, into_->states[i]);
+        into_->instances.push_back(made_);
+        report();
+        return unused;
+    }
+    drop(made_.memory);
+    if (!first_ || p.over_buffers)
+        return unused;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+        if (sources_[i] == found)
+            into_->constants[i] = constants_->leave(into_->constants[i]);
+        if (sources_[i] == found || sources_[i] == i)
+            drop(into_->constants[i]);
+    }
+    for (std::size_t i = 0; i < found_states_.size(); ++i)
+        if (!found_states_[i])
+            drop(into_->states[i]);
+    // The plan uses none of them any more, and so does not leave them again when it is unloaded.
+    into_->constants.clear();
+    into_->states.clear();
+    return unused;
+}
+
+} // namespace coaccel::detail

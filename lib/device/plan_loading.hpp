@@ -1,0 +1,131 @@
+#ifndef COACCEL_DEVICE_PLAN_LOADING_HPP
+#define COACCEL_DEVICE_PLAN_LOADING_HPP
+
+#include "device/constant_table.hpp"
+#include "device/load_part.hpp"
+#include "device/loaded_plan.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace coaccel::detail {
+
+/// Makes one instance of a plan in a context, and before the first one the constants and states. Decides which request
+/// comes next; the device submits it.
+///
+/// Each request has one op. So other requests are started between them, a worker gets one copy per request, and an
+/// allocation that must wait for memory holds no other memory that its second attempt would lose. Large constants are
+/// uploaded in several requests, so that a load can end between them and its progress is visible.
+class COACCEL_DECL plan_loading {
+public:
+    /// The most bytes that one request uploads: long enough that the pause between two requests does not matter, short
+    /// enough that a cancelled load ends soon.
+    static constexpr std::uint64_t most_bytes = std::uint64_t(32) << 20;
+
+    /// `into`: what the plan has in the context. `shared`: the constants that contexts share; null if this context
+    /// cannot share any. `number`: a number for the instance that is unique in the context.
+    plan_loading(loaded_plan& plan, plan_resources& into, constant_table& constants, shared_constants* shared,
+                 std::uint64_t number, std::uint64_t chain);
+    plan_loading(const plan_loading&) = delete;
+    plan_loading& operator=(const plan_loading&) = delete;
+
+    loaded_plan& plan() noexcept { return *plan_; }
+
+    /// Continues for another owner, which has taken over the resources and the constants by moving them.
+    void move_to(loaded_plan& plan, plan_resources& into, constant_table& constants) noexcept
+    {
+        plan_ = &plan;
+        into_ = &into;
+        constants_ = &constants;
+    }
+
+    /// The next request. Preconditions: not done, and no error.
+    std::unique_ptr<load_part> next();
+
+    /// The request that `next` returned has ended.
+    void finished(const load_part& part, const error_code& ec);
+
+    const error_code& error() const noexcept { return error_; }
+
+    /// Why the last request could not share a constant, which the context then has for itself; empty: it could, or was
+    /// about something else.
+    const error_code& unshared() const noexcept { return unshared_; }
+
+    /// Whether the instance can be used.
+    bool done() const noexcept { return step_ == step::done && !error_; }
+
+    /// Ends the loading, complete or not, after a request has ended. If it is complete, the instance belongs to the
+    /// plan from then on. Returns the buffers to release.
+    std::vector<any_ref> end();
+
+private:
+    enum class origin : std::uint8_t {
+        /// Memory of the context.
+        allocated,
+        /// Memory that is exported when it is filled.
+        exportable,
+        /// Memory that was filled by another context.
+        imported,
+    };
+    static constexpr std::size_t none = ~std::size_t(0);
+    struct wanted {
+        std::uint64_t bytes;
+        any_ref* where;
+        /// Whether it is filled: with `content`, or with zeros if that is empty.
+        bool filled = false;
+        plan_content content{};
+        /// The index of the constant; none: something else.
+        std::size_t constant = none;
+        origin from = origin::allocated;
+        /// Set for origin::imported.
+        std::shared_ptr<const shared_constant> shared{};
+    };
+    enum class step : std::uint8_t { allocate, fill, share, load, done };
+    static constexpr std::size_t found = ~std::size_t(0);
+
+    /// What a plan has in the current context is part of it.
+    context_place place() const noexcept { return into_ == plan_ ? context_place::current : context_place::standby; }
+    void want_shared();
+    void want_constant(std::size_t i);
+    std::unique_ptr<load_part> allocate_next() const;
+    std::unique_ptr<load_part> fill_next() const;
+    std::unique_ptr<load_part> share_next() const;
+    std::unique_ptr<load_part> load_instance() const;
+    void allocated(const load_part& part, const error_code& ec);
+    void piece_filled() noexcept;
+    void exported(const load_part& part, const error_code& ec);
+    void keep(std::size_t constant, std::shared_ptr<const shared_constant> c);
+    bool has_work() const noexcept;
+    void go_on() noexcept;
+    void report() const noexcept;
+
+    loaded_plan* plan_;
+    plan_resources* into_;
+    constant_table* constants_;
+    shared_constants* const shared_;
+    const bool first_;
+    step step_ = step::allocate;
+    std::vector<wanted> wanted_;
+    /// The position in `wanted_` of the current step.
+    std::size_t at_ = 0;
+    /// Of the constant or state that is being filled.
+    std::uint64_t filled_bytes_ = 0;
+    /// The bytes of constants that are in the context.
+    std::uint64_t constant_bytes_ = 0;
+    plan_instance made_;
+    /// For ops that change states while they are run for the first time.
+    std::vector<any_ref> spare_states_;
+    /// For each constant: `found`, if another plan had uploaded it, or the first constant of this plan with the same
+    /// content.
+    std::vector<std::size_t> sources_;
+    /// The constants that are uploaded.
+    std::vector<std::size_t> uploaded_;
+    /// For each state: whether another plan of the set had made it.
+    std::vector<bool> found_states_;
+    error_code error_;
+    error_code unshared_;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,30 @@
+#include "device/plan_resources.hpp"
+
+#include "device/constant_table.hpp"
+#include "device/loaded_plan.hpp"
+
+#include <utility>
+
+namespace coaccel::detail {
+
+std::vector<any_ref> take_buffers(plan_resources& from, const loaded_plan& plan, constant_table& constants)
+{
+    std::vector<any_ref> all;
+    for (const plan_instance& i : from.instances)
+        all.push_back(i.memory);
+    // The other buffers of a graph are not its own.
+    if (plan.data.over_buffers) {
+        from.instances.clear();
+        return all;
+    }
+    for (const any_ref& constant : from.constants)
+        if (const any_ref last = constants.leave(constant); last.device != 0)
+            all.push_back(last);
+    for (std::size_t i = 0; i < from.states.size(); ++i)
+        if (plan.common_indices[i] == own_state)
+            all.push_back(from.states[i]);
+    from = {};
+    return all;
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,36 @@
+#ifndef COACCEL_DEVICE_PLAN_RESOURCES_HPP
+#define COACCEL_DEVICE_PLAN_RESOURCES_HPP
+
+#include <coaccel/plan/detail/plan_data.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace coaccel::detail {
+
+class constant_table;
+class loaded_plan;
+
+/// What one run of a plan needs.
+struct plan_instance {
+    /// Identifies it within its context.
+    std::uint64_t id = 0;
+    std::uint64_t chain = 0;
+    any_ref memory;
+};
+
+/// What a plan has in one context.
+struct plan_resources {
+    /// Those that can be used.
+    std::vector<plan_instance> instances;
+    std::vector<any_ref> constants;
+    std::vector<any_ref> states;
+};
+
+/// Empties the resources of this plan, and returns the buffers to release: not the constants that another plan uses,
+/// nor the states that it has in common with others.
+std::vector<any_ref> take_buffers(plan_resources& from, const loaded_plan& plan, constant_table& constants);
+
+} // namespace coaccel::detail
+
+#endif

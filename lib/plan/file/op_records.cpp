@@ -1,0 +1,123 @@
+#include "plan/file/op_records.hpp"
+
+#include "core/escape_text.hpp"
+#include "plan/file/known_ops.hpp"
+#include "plan/file/packed_arguments.hpp"
+
+#include <algorithm>
+
+namespace coaccel::detail {
+
+bool op_reader::read(const node& record, std::size_t number, op_parts& made)
+{
+    std::string name;
+    record_fields from(record, problem_);
+    if (!from.get("op", name))
+        return false;
+    problem_.where = "op " + std::to_string(number) + " (" + escape_text(name.substr(0, 100)) + ")";
+    const bool complete = name == "jit.launch"    ? read_launch(from, made.op)
+                          : name == "plugin.call" ? read_call(from, made.op)
+                                                  : read_known(from, name, made.op);
+    return complete && read_parameters(from, *made.op.info, made.bound) &&
+           (!from.has("pure") || from.get("pure", made.marked_pure)) && from.done();
+}
+
+bool op_reader::read_parameters(record_fields& from, const op_info& info, std::vector<bound_field>& bound)
+{
+    if (!from.has("parameters"))
+        return true;
+    const node* const record = from.get("parameters", node_kind::record);
+    if (!record)
+        return false;
+    record_fields slots(*record, problem_);
+    for (const node& n : record->items) {
+        const auto found = std::ranges::find(info.fields, n.name, &op_field::name);
+        if (found == info.fields.end())
+            return problem_.set(errc::unsupported_op, {"this version of the library does not know its field ",
+                                                       escape_text(n.name.substr(0, 100))});
+        // The builder checks the rest.
+        any_ref slot{.device = plan_device, .generation = builder_};
+        if (!slots.get(n.name, slot.slot))
+            return false;
+        bound.push_back({found->offset, slot});
+    }
+    return slots.done();
+}
+
+bool op_reader::read_known(record_fields& from, const std::string& name, listed_op& made)
+{
+    const known_op* const known = find_known_op(name);
+    if (!known)
+        return problem_.set(errc::unsupported_op, {"this version of the library does not know the operation"});
+    const node* const fields = from.get("fields", node_kind::record);
+    if (!fields)
+        return false;
+    made.info = known->info;
+    made.record.op = known->defaults;
+    auto* const to = reinterpret_cast<std::byte*>(made.record.op.data());
+    std::vector<bool> seen(known->info->fields.size());
+    for (const node& value : fields->items) {
+        const auto found = std::ranges::find(known->info->fields, value.name, &op_field::name);
+        if (found == known->info->fields.end())
+            return problem_.set(errc::unsupported_op, {"this version of the library does not know its field ",
+                                                       escape_text(value.name.substr(0, 100))});
+        const auto i = static_cast<std::size_t>(found - known->info->fields.begin());
+        if (seen[i])
+            return problem_.invalid({found->name, " is there twice"});
+        seen[i] = true;
+        if (!values_.read(value, *found, to + found->offset))
+            return false;
+    }
+    return true;
+}
+
+bool op_reader::read_extent(record_fields& from, std::string_view name, jit::dim3& made)
+{
+    const node* const record = from.get(name, node_kind::record);
+    if (!record)
+        return false;
+    record_fields fields(*record, problem_);
+    return fields.get("x", made.x) && fields.get("y", made.y) && fields.get("z", made.z) && fields.done();
+}
+
+bool op_reader::read_launch(record_fields& from, listed_op& made)
+{
+    std::uint32_t kernel = 0;
+    jit::launch_head head;
+    if (!from.get("kernel", kernel) || !read_extent(from, "grid", head.shape.grid) ||
+        !read_extent(from, "block", head.shape.block) || !from.get("shared_bytes", head.shape.shared_bytes))
+        return false;
+    if (kernel >= kernels_.size())
+        return problem_.invalid({"its kernel is number ", kernel, ", there are ", kernels_.size()});
+    head.kernel = kernels_[kernel]->id;
+    const node* const arguments = from.get("arguments", node_kind::list);
+    packed_read packed;
+    if (!arguments || !read_arguments(*arguments, head, values_, problem_, packed))
+        return false;
+    packed.own->kernel = kernels_[kernel];
+    made.info = &packed.own->info;
+    made.record.op = std::move(packed.op);
+    // The address is that of the kernel, as in every launch; what is kept is the description with it.
+    made.record.kept = {packed.own, packed.own->kernel.get()};
+    return true;
+}
+
+bool op_reader::read_call(record_fields& from, listed_op& made)
+{
+    std::string function;
+    if (!from.get("function", function))
+        return false;
+    if (function.find('\0') != function.npos || function.size() >= plugin::call_head::room)
+        return problem_.invalid(
+            {"the name of its function has a zero in it or more than ", plugin::call_head::room - 1, " characters"});
+    const node* const arguments = from.get("arguments", node_kind::list);
+    packed_read packed;
+    if (!arguments || !read_arguments(*arguments, plugin::make_head(function, 0), values_, problem_, packed))
+        return false;
+    made.info = &packed.own->info;
+    made.record.op = std::move(packed.op);
+    made.record.kept = std::move(packed.own);
+    return true;
+}
+
+} // namespace coaccel::detail

@@ -1,0 +1,90 @@
+#include "plan/file/slot_records.hpp"
+
+#include "core/escape_text.hpp"
+#include "plan/content_hash.hpp"
+#include "plan/file/plan_file.hpp"
+
+#include <algorithm>
+
+namespace coaccel::detail {
+namespace {
+
+bool to_slot_kind(std::string_view name, slot_kind& kind) noexcept
+{
+    for (std::size_t i = 0; i < slot_kind_count; ++i)
+        if (name == to_string(slot_kind(i))) {
+            kind = slot_kind(i);
+            return true;
+        }
+    return false;
+}
+
+} // namespace
+
+bool read_slot(const node& record, file_problem& problem, slot_record& made)
+{
+    std::string kind, type;
+    record_fields from(record, problem);
+    if (!from.get("name", made.slot.name) || !from.get("kind", kind) || !from.get("type", type) ||
+        !from.get("count", made.slot.count))
+        return false;
+    if (!to_slot_kind(kind, made.slot.kind))
+        return problem.invalid({"its kind is ", escape_text(kind.substr(0, 100))});
+    const auto known = to_dtype(type);
+    if (!known)
+        return problem.invalid({"its type is ", escape_text(type.substr(0, 100))});
+    made.slot.type = known.value();
+    made.has_content = from.has("content");
+    if (made.has_content) {
+        const node* const content = from.get("content", node_kind::record);
+        if (!content)
+            return false;
+        record_fields fields(*content, problem);
+        if (!fields.get("offset", made.offset) || !fields.get("bytes", made.bytes) ||
+            !fields.get("hash_high", made.id.high) || !fields.get("hash_low", made.id.low) || !fields.done())
+            return false;
+    }
+    return from.done();
+}
+
+bool content_reader::skip_padding()
+{
+    const std::uint64_t bytes = aligned_content(position_) - position_;
+    if (bytes > area_.size())
+        return problem_.invalid({"the file ends before its content"});
+    const auto padding = area_.first(bytes);
+    if (std::ranges::any_of(padding, [](std::byte b) { return b != std::byte(0); }))
+        return problem_.invalid({"there are bytes before its content"});
+    position_ += bytes;
+    area_ = area_.subspan(bytes);
+    return true;
+}
+
+bool content_reader::read(const slot_record& s, plan_content& made)
+{
+    if (s.bytes != s.slot.bytes())
+        return problem_.invalid({"its content has ", s.bytes, " bytes, the slot ", s.slot.bytes()});
+    if (!skip_padding())
+        return false;
+    if (first_ == 0)
+        first_ = position_;
+    if (s.offset != position_ - first_)
+        return problem_.invalid(
+            {"its content begins at byte ", s.offset, " of the contents instead of ", position_ - first_});
+    if (s.bytes > area_.size())
+        return problem_.invalid({"its content has ", s.bytes, " bytes, the rest of the file ", area_.size()});
+    const auto content = area_.first(static_cast<std::size_t>(s.bytes));
+    if (check_ == content_check::hash && hash_content(content.data(), content.size()) != s.id)
+        return problem_.invalid({"its content is damaged: it does not have the hash ", to_string(s.id)});
+    made = {.data = {owner_, content.data()}, .bytes = s.bytes, .id = s.id, .identity = {}};
+    position_ += s.bytes;
+    area_ = area_.subspan(content.size());
+    return true;
+}
+
+bool content_reader::at_end()
+{
+    return area_.empty() || problem_.invalid({"there are ", area_.size(), " bytes after its end"});
+}
+
+} // namespace coaccel::detail

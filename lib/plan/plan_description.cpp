@@ -1,0 +1,114 @@
+#include "plan/plan_parts.hpp"
+
+#include <coaccel/plan/plan_description.hpp>
+
+namespace coaccel {
+namespace {
+
+const std::string nothing;
+
+std::vector<plan_argument> arguments(const detail::plan_data* plan,
+                                     const std::vector<std::uint32_t> detail::plan_data::* which)
+{
+    std::vector<plan_argument> made;
+    if (!plan)
+        return made;
+    made.reserve((plan->*which).size());
+    for (const std::uint32_t i : plan->*which) {
+        const detail::plan_slot& s = plan->slots[i];
+        made.push_back({s.name, s.type, s.count});
+    }
+    return made;
+}
+
+std::uint64_t total(const detail::plan_data& plan, slot_kind kind) noexcept
+{
+    std::uint64_t sum = 0;
+    for (const detail::plan_slot& s : plan.slots)
+        sum += s.kind == kind ? s.bytes() : 0;
+    return sum;
+}
+
+} // namespace
+
+std::string_view to_string(slot_kind k) noexcept
+{
+    switch (k) {
+    case slot_kind::input: return "input";
+    case slot_kind::output: return "output";
+    case slot_kind::constant: return "constant";
+    case slot_kind::scratch: return "scratch";
+    case slot_kind::state: return "state";
+    case slot_kind::parameter: return "parameter";
+    }
+    return "unknown";
+}
+
+std::string to_string(const content_id& id)
+{
+    constexpr char digits[] = "0123456789abcdef";
+    std::string made(32, '0');
+    for (std::size_t i = 0; i < 16; ++i) {
+        made[i] = digits[id.high >> (60 - 4 * i) & 15];
+        made[16 + i] = digits[id.low >> (60 - 4 * i) & 15];
+    }
+    return made;
+}
+
+const std::string& plan_description::name() const noexcept
+{
+    return data_ ? data_->name : nothing;
+}
+
+content_id plan_description::id() const noexcept
+{
+    return data_ ? data_->id : content_id();
+}
+
+std::size_t plan_description::ops() const noexcept
+{
+    return data_ ? data_->ops.size() : 0;
+}
+
+plan_memory plan_description::memory() const noexcept
+{
+    if (!data_)
+        return {};
+    return {.instance = data_->instance_bytes,
+            .constants = total(*data_, slot_kind::constant),
+            .states = total(*data_, slot_kind::state),
+            .staged = data_->staged_inputs.bytes + data_->staged_outputs.bytes,
+            .unshared_scratch = data_->unshared_scratch_bytes};
+}
+
+bool plan_description::repeatable() const noexcept
+{
+    return data_ && data_->repeatable();
+}
+
+std::vector<plan_argument> plan_description::inputs() const
+{
+    return arguments(data_.get(), &detail::plan_data::inputs);
+}
+
+std::vector<plan_argument> plan_description::parameters() const
+{
+    return arguments(data_.get(), &detail::plan_data::parameters);
+}
+
+std::vector<plan_argument> plan_description::outputs() const
+{
+    return arguments(data_.get(), &detail::plan_data::outputs);
+}
+
+std::string plan_description::to_text() const
+{
+    return data_ ? detail::plan_text(*data_) : std::string();
+}
+
+std::string plan_description::to_graphviz() const
+{
+    return data_ ? detail::plan_graphviz(*data_) : std::string();
+}
+
+} // namespace coaccel

@@ -1,0 +1,117 @@
+#include "core/escape_text.hpp"
+#include "plan/plan_parts.hpp"
+
+#include <algorithm>
+
+namespace coaccel::detail {
+namespace {
+
+std::string text_of(const jit::dim3& d)
+{
+    return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+}
+
+std::string text_of(const plan_data& plan, const any_ref& r)
+{
+    return escape_text(plan.slots[r.slot].name) + " [" + std::to_string(r.offset) + ", " +
+           std::to_string(r.offset + r.size) + ")";
+}
+
+/// The place or the content of a slot.
+std::string details(const plan_data& plan, const plan_slot& s)
+{
+    switch (s.kind) {
+    case slot_kind::constant: return "content " + to_string(plan.constant_contents[s.index].id);
+    case slot_kind::state: {
+        const plan_content& c = plan.state_contents[s.index];
+        return c.data ? "starts with " + to_string(c.id) : std::string("starts with zeros");
+    }
+    default: return "at byte " + std::to_string(s.offset);
+    }
+}
+
+std::string text_of(const plan_data& plan, const plan_slot& s)
+{
+    return escape_text(s.name) + ": " + std::string(to_string(s.kind)) + " of " + std::to_string(s.count) + " " +
+           std::string(to_string(s.type)) + ", " + details(plan, s) + "\n";
+}
+
+std::string text_of(const plan_data& plan, std::size_t at, generator_numbers& numbers)
+{
+    const listed_op& o = plan.ops[at];
+    std::string made = o.info->name;
+    std::string_view separator = ": ";
+    const auto add = [&](std::string_view name, const std::string& value) {
+        made.append(separator).append(name).append(" = ").append(value);
+        separator = ", ";
+    };
+    if (const auto* launch = as_launch(o)) {
+        add("kernel", escape_text(image_of(o).name));
+        add("grid", text_of(launch->shape.grid));
+        add("block", text_of(launch->shape.block));
+        add("shared_bytes", std::to_string(launch->shape.shared_bytes));
+    }
+    if (const auto* call = as_call(o))
+        add("function", escape_text(call->function));
+    for (std::size_t i = 0; i < o.info->fields.size(); ++i) {
+        const op_field& f = o.info->fields[i];
+        if (const plan_binding* b = binding_of(plan, at, i))
+            add(f.name, escape_text(plan.slots[b->slot].name));
+        else
+            add(f.name, f.what == op_field::kind::operand ? text_of(plan, ref_of(o, f))
+                                                          : value_text(f, field_data(o, f), numbers));
+    }
+    return made + "\n";
+}
+
+std::string repeatable_text(const plan_data& plan)
+{
+    if (plan.repeatable())
+        return "repeatable\n";
+    if (plan.has_state() || plan.over_buffers)
+        return "not repeatable: it changes memory that later runs use\n";
+    const std::size_t op = plan.first_impure();
+    return "not repeatable: op " + std::to_string(op + 1) + " (" + plan.ops[op].info->name +
+           ") is not known to be pure\n";
+}
+
+} // namespace
+
+std::string plan_text(const plan_data& plan)
+{
+    std::string made = escape_text(plan_label(plan.name)) + ", id " + to_string(plan.id) + "\n";
+    for (const plan_slot& s : plan.slots)
+        made += text_of(plan, s);
+    generator_numbers numbers;
+    for (std::size_t i = 0; i < plan.ops.size(); ++i)
+        made += "op " + std::to_string(i + 1) + ": " + text_of(plan, i, numbers);
+    return made + repeatable_text(plan);
+}
+
+std::string plan_set_text(const plan_set_data& set)
+{
+    std::string made = set.name.empty() ? std::string("plan set") : "plan set " + escape_text(set.name);
+    made += ", id " + to_string(set.id) + "\n";
+    for (std::uint32_t i = 0; i < set.users.size(); ++i) {
+        std::string users;
+        for (const set_plan& p : set.plans) {
+            const auto found = std::ranges::find(p.states, i);
+            if (found == p.states.end())
+                continue;
+            const plan_data& plan = *plan_access::data(p.plan);
+            const plan_slot& s = plan.slots[plan.states[static_cast<std::size_t>(found - p.states.begin())]];
+            // The first one gives the description, without the end of its line.
+            if (users.empty()) {
+                made += "common " + text_of(plan, s);
+                made.pop_back();
+            }
+            users += (users.empty() ? ", used by " : " and ") + escape_text(p.name);
+        }
+        made += users + "\n";
+    }
+    for (const set_plan& p : set.plans)
+        made += plan_text(*plan_access::data(p.plan));
+    return made;
+}
+
+} // namespace coaccel::detail

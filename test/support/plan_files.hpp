@@ -1,0 +1,129 @@
+#ifndef COACCEL_TEST_SUPPORT_PLAN_FILES_HPP
+#define COACCEL_TEST_SUPPORT_PLAN_FILES_HPP
+
+#include "plan/content_hash.hpp"
+#include "plan/file/plan_file.hpp"
+
+#include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/plugin.hpp>
+#include <coaccel/ops/rand.hpp>
+#include <coaccel/plan/plan_builder.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// Files with plans as bytes in memory.
+namespace test {
+
+using file_bytes = std::vector<std::byte>;
+
+/// As plan_description::save writes it.
+inline file_bytes file_of(const coaccel::plan_description& d)
+{
+    const auto parts = coaccel::detail::write_plan(*coaccel::detail::plan_access::data(d)).value();
+    file_bytes made = parts.head;
+    for (const auto content : parts.contents) {
+        made.resize(coaccel::detail::aligned_content(made.size()));
+        made.insert(made.end(), content.begin(), content.end());
+    }
+    return made;
+}
+
+inline coaccel::detail::plan_file_header header_of(const file_bytes& file)
+{
+    coaccel::detail::plan_file_header h{};
+    std::memcpy(&h, file.data(), std::min(sizeof(h), file.size()));
+    return h;
+}
+
+inline std::span<std::byte> description_of(file_bytes& file)
+{
+    return std::span(file).subspan(sizeof(coaccel::detail::plan_file_header), header_of(file).description_bytes);
+}
+
+/// Sets sizes and hash in the header to what the file has, as in a file that was changed on purpose.
+inline void seal(file_bytes& file)
+{
+    auto h = header_of(file);
+    h.file_bytes = file.size();
+    const auto d = description_of(file);
+    h.description = coaccel::detail::hash_content(d.data(), d.size());
+    std::memcpy(file.data(), &h, sizeof(h));
+}
+
+/// A file with this description, followed by `contents`.
+inline file_bytes file_with(std::span<const std::byte> description, std::span<const std::byte> contents = {})
+{
+    using namespace coaccel::detail;
+    plan_file_header h{};
+    std::memcpy(h.magic, plan_file_magic, sizeof(h.magic));
+    h.version = plan_file_version;
+    h.description_bytes = description.size();
+    file_bytes made(sizeof(h));
+    std::memcpy(made.data(), &h, sizeof(h));
+    made.insert(made.end(), description.begin(), description.end());
+    if (!contents.empty())
+        made.resize(aligned_content(made.size()));
+    made.insert(made.end(), contents.begin(), contents.end());
+    seal(made);
+    return made;
+}
+
+/// The position of a text in the description; the size of the file if it is not there.
+inline std::size_t find_in_description(file_bytes& file, std::string_view what)
+{
+    const auto d = description_of(file);
+    const auto wanted = std::as_bytes(std::span(what));
+    const auto found = std::search(d.begin(), d.end(), wanted.begin(), wanted.end());
+    return found == d.end() ? file.size() : sizeof(coaccel::detail::plan_file_header) + std::size_t(found - d.begin());
+}
+
+/// Replaces the first occurrence of `what` in the description by a text of the same length.
+inline bool replace(file_bytes& file, std::string_view what, std::string_view with)
+{
+    const auto at = find_in_description(file, what);
+    if (at == file.size() || what.size() != with.size())
+        return false;
+    std::memcpy(file.data() + at, with.data(), with.size());
+    seal(file);
+    return true;
+}
+
+inline coaccel::result<coaccel::plan_description> read_file(const file_bytes& file,
+                                                            coaccel::content_check check = coaccel::content_check::hash)
+{
+    const auto kept = std::make_shared<const file_bytes>(file);
+    return coaccel::detail::read_plan(*kept, kept, check, "test");
+}
+
+/// Every kind of slot, value and op, except kernels.
+inline coaccel::plan_description varied_plan()
+{
+    using namespace coaccel;
+    plan_builder b("varied");
+    const auto x = b.input<float>(4, "x");
+    const auto w = b.constant<float>(std::vector<float>{1, 2, 3, 4}, "w");
+    const auto t = b.scratch<float>(2, "t");
+    const auto s = b.state<float>(2, "s");
+    const auto u = b.state<float>(std::vector<float>{5, 6}, "u");
+    const auto y = b.output<float>(2, "y");
+    const auto r = b.output<float>(3, "r");
+    const auto g = rand::make_generator({.seed = 7});
+    b.add(blas::gemv<float>{
+        .a = w, .x = x.first(2), .y = t, .m = 2, .n = 2, .alpha = 0.5f, .trans = blas::transpose::yes});
+    b.add(plugin::call("f", in(t), inout(s), 7, 2.5, true));
+    b.add(blas::axpy<float>{.x = s, .y = u, .n = 2});
+    b.add(memory::copy<float>{u, y});
+    b.add(rand::uniform<float>{.dst = r.first(2), .from = g});
+    b.add(store_reply(blas::dot<float>{.x = t, .y = t, .n = 2}, r.subspan(2, 1)));
+    return b.finish().value();
+}
+
+} // namespace test
+
+#endif
