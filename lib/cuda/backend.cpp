@@ -266,7 +266,7 @@ void backend::release(stream& s, void* memory, std::size_t bytes, memory_kind ki
 error_code backend::pin(std::span<std::byte> memory)
 {
     registered_.reserve(registered_.size() + 1);
-    if (auto ec = check(api_.cuMemHostRegister(memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE)))
+    if (auto ec = check(api_.cuMemHostRegister(memory.data(), memory.size(), how_to_register)))
         return ec;
     registered_.push_back(memory.data());
     return {};

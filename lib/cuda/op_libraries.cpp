@@ -4,7 +4,7 @@ namespace coaccel::cuda {
 namespace {
 
 #define COACCEL_ADDRESS(name) &name##_ops,
-constexpr const op_library* all[] = {COACCEL_CUDA_OP_LIBRARIES(COACCEL_ADDRESS)};
+constexpr const op_library* op_libraries[] = {COACCEL_CUDA_OP_LIBRARIES(COACCEL_ADDRESS)};
 #undef COACCEL_ADDRESS
 
 } // namespace
@@ -13,7 +13,7 @@ const op_table& all_ops()
 {
     static const op_table table = [] {
         op_table t;
-        for (const op_library* library : all)
+        for (const op_library* library : op_libraries)
             library->add_ops(t);
         return t;
     }();
@@ -22,7 +22,7 @@ const op_table& all_ops()
 
 void add_warm_up(op_list& ops, const ref<float>& scratch)
 {
-    for (const op_library* library : all)
+    for (const op_library* library : op_libraries)
         if (library->add_warm_up)
             library->add_warm_up(ops, scratch);
 }

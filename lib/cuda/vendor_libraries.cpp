@@ -6,14 +6,14 @@ namespace coaccel::cuda {
 namespace {
 
 #define COACCEL_ADDRESS(name) &name##_library,
-constexpr const vendor_library_info* all[] = {COACCEL_VENDOR_LIBRARIES(COACCEL_ADDRESS)};
+constexpr const vendor_library_info* vendor_infos[] = {COACCEL_VENDOR_LIBRARIES(COACCEL_ADDRESS)};
 #undef COACCEL_ADDRESS
 
 } // namespace
 
 std::span<const vendor_library_info* const> vendor_libraries() noexcept
 {
-    return all;
+    return vendor_infos;
 }
 
 std::string variable_of(vendor_library which)

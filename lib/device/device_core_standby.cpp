@@ -10,7 +10,7 @@ namespace coaccel::detail {
 namespace {
 
 // How many requests for plans one turn starts before it yields the executor.
-constexpr int parts_per_turn = 64;
+constexpr int standby_parts_per_turn = 64;
 
 } // namespace
 
@@ -65,7 +65,7 @@ next_turn device_core::advance_standby()
             later.at = standby_slot_.next_look(!plans_.empty());
         return later;
     }
-    for (int n = 0; n < parts_per_turn && standby_->accepting(); ++n) {
+    for (int n = 0; n < standby_parts_per_turn && standby_->accepting(); ++n) {
         load_part* part = standby_plans_.next(plans_, sharing_of(*standby_));
         if (!part)
             break;

@@ -8,7 +8,7 @@ namespace {
 // Size of the header before each block. It holds the block size, so that a release needs no lookup table, and is as
 // wide as the alignment.
 constexpr std::size_t margin = 64;
-constexpr std::align_val_t alignment{margin};
+constexpr std::align_val_t block_alignment{margin};
 
 } // namespace
 
@@ -21,7 +21,7 @@ result<void*> pinned_memory::try_allocate(std::size_t bytes)
         put_off_ = true;
         return nullptr;
     }
-    void* block = ::operator new(bytes + margin, alignment, std::nothrow);
+    void* block = ::operator new(bytes + margin, block_alignment, std::nothrow);
     if (!block)
         return errc::out_of_memory;
     *static_cast<std::size_t*>(block) = bytes;
@@ -34,7 +34,7 @@ void pinned_memory::release(void* memory) noexcept
     void* block = static_cast<char*>(memory) - margin;
     const std::scoped_lock lock(mutex_);
     used_ -= *static_cast<std::size_t*>(block);
-    ::operator delete(block, alignment);
+    ::operator delete(block, block_alignment);
     if (std::exchange(put_off_, false) && listener_.function)
         listener_.function(listener_.argument);
 }

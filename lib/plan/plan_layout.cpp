@@ -10,7 +10,7 @@
 namespace coaccel::detail {
 namespace {
 
-constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept
+constexpr std::uint64_t padded(std::uint64_t bytes) noexcept
 {
     return (bytes + slot_alignment - 1) / slot_alignment * slot_alignment;
 }
@@ -68,13 +68,13 @@ std::uint64_t place_scratch(plan_data& plan, std::uint64_t begin)
         if (plan.slots[i].kind == slot_kind::scratch)
             order.push_back(i);
     std::ranges::stable_sort(order, std::ranges::greater(),
-                             [&](std::uint32_t i) { return aligned(plan.slots[i].bytes()); });
+                             [&](std::uint32_t i) { return padded(plan.slots[i].bytes()); });
     const auto used = lifetimes(plan);
     std::vector<placed> by_begin;
     by_begin.reserve(order.size());
     std::uint64_t end = 0;
     for (const std::uint32_t i : order) {
-        const std::uint64_t bytes = aligned(plan.slots[i].bytes());
+        const std::uint64_t bytes = padded(plan.slots[i].bytes());
         const std::uint64_t at = best_fit(by_begin, bytes, used[i]);
         plan.slots[i].offset = begin + at;
         plan.unshared_scratch_bytes += bytes;
@@ -95,13 +95,13 @@ std::vector<bool> choose_staged(const plan_data& plan, const std::vector<std::ui
     for (std::size_t i = 0; i < slots.size(); ++i)
         if (slot(i).kind == slot_kind::parameter) {
             chosen[i] = true;
-            bytes += aligned(slot(i).bytes());
+            bytes += padded(slot(i).bytes());
         } else if (slot(i).bytes() <= largest_staged_argument) {
             order.push_back(i);
         }
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return slot(i).bytes(); });
     for (const std::size_t i : order) {
-        bytes += aligned(slot(i).bytes());
+        bytes += padded(slot(i).bytes());
         if (bytes > most_staged_bytes)
             break;
         chosen[i] = true;
@@ -122,7 +122,7 @@ byte_range place_arguments(plan_data& plan, const std::vector<std::uint32_t>& sl
             s.offset = at;
             if (wanted)
                 staged.bytes = at + s.bytes() - staged.offset;
-            at += aligned(s.bytes());
+            at += padded(s.bytes());
         }
     return staged;
 }
@@ -132,7 +132,7 @@ bool fits(const plan_data& plan) noexcept
 {
     extent sum = 0;
     for (const plan_slot& s : plan.slots)
-        sum = plus(sum, aligned(s.bytes()));
+        sum = plus(sum, padded(s.bytes()));
     return sum && *sum >> 63 == 0;
 }
 

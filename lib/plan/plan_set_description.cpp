@@ -8,7 +8,7 @@
 namespace coaccel {
 namespace {
 
-const std::string nothing;
+const std::string no_set_name;
 
 /// The size of the states that no other plan uses, and of the common ones that are not in `counted` yet.
 std::uint64_t states_of(const detail::set_plan& p, std::set<std::uint32_t>& counted)
@@ -25,7 +25,7 @@ std::uint64_t states_of(const detail::set_plan& p, std::set<std::uint32_t>& coun
 
 const std::string& plan_set_description::name() const noexcept
 {
-    return data_ ? data_->name : nothing;
+    return data_ ? data_->name : no_set_name;
 }
 
 content_id plan_set_description::id() const noexcept

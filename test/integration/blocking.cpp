@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_integration_blocking {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::isolated_fixture;
@@ -28,3 +30,5 @@ TEST_CASE("a worker that makes its descriptors blocking does not stop the execut
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_blocking

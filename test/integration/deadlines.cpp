@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_integration_deadlines {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -81,3 +83,5 @@ TEST_CASE("an expired read into the caller's memory completes when the worker ha
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_deadlines

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 
+namespace test_integration_endings {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -263,3 +265,5 @@ TEST_CASE("a device whose workers refuse to start can be ended between two attem
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_endings

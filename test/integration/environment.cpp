@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <thread>
 
+namespace test_integration_environment {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::isolated_fixture;
@@ -122,3 +124,5 @@ TEST_CASE("workers are restarted while another thread changes the environment")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_environment

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace test_integration_faults {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -443,3 +445,5 @@ TEST_CASE("a failed device is revived, with new standbys")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_faults

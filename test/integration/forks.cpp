@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace test_integration_forks {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -290,3 +292,5 @@ TEST_CASE("a worker is replaced in the parent while a forked child has its copy 
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_forks

@@ -4,6 +4,8 @@
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>
 
+namespace test_integration_kernels {
+
 // Kernels of this process, which are sent to a worker when they are used.
 namespace {
 
@@ -72,3 +74,5 @@ TEST_CASE("a worker on the CPU refuses a kernel's host function immediately")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_integration_kernels

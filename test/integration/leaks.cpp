@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+namespace test_integration_leaks {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -98,3 +100,5 @@ TEST_CASE("workers replaced by async_replace leave nothing behind")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_leaks

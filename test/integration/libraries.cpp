@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_integration_libraries {
+
 using namespace coaccel;
 
 TEST_SUITE_BEGIN("isolated libraries");
@@ -20,3 +22,5 @@ TEST_CASE("a worker opens only the library chosen by the program")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_libraries

@@ -13,6 +13,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+namespace test_integration_limits {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -326,3 +328,5 @@ TEST_CASE("a device without descriptors and remaining restarts has failed, and a
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_limits

@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+namespace test_integration_logging {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::captured_stderr;
@@ -196,3 +198,5 @@ TEST_CASE("a worker that floods its standard error is truncated in the log and s
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_logging

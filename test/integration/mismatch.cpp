@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_integration_mismatch {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
@@ -65,3 +67,5 @@ TEST_CASE("a device whose worker program is replaced by one of another build fai
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_mismatch

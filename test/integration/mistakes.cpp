@@ -14,6 +14,8 @@
 #include <set>
 #include <string>
 
+namespace test_integration_mistakes {
+
 // docs/mistakes.md shows messages in text blocks: they must be exactly the messages produced here.
 namespace {
 
@@ -171,3 +173,5 @@ TEST_CASE("docs/mistakes.md shows exactly the messages of the library")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_mistakes

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <thread>
 
+namespace test_integration_process {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::isolated_fixture;
@@ -192,3 +194,5 @@ TEST_CASE("every worker has the CPU affinity of the thread that created its devi
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_process

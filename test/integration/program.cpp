@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <optional>
 
+namespace test_integration_program {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::isolated_fixture;
@@ -87,3 +89,5 @@ TEST_CASE("a relative worker program is found after the process changed its work
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_program

@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace test_integration_reruns {
+
 namespace {
 
 using namespace coaccel;
@@ -327,3 +329,5 @@ TEST_CASE("a false alarm costs a repetition and no error, and the next one needs
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_reruns

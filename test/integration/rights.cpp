@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_integration_rights {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -151,3 +153,5 @@ TEST_CASE("a stopped worker ends with its parent where a subreaper adopts it")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_rights

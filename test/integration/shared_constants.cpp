@@ -14,6 +14,8 @@
 #include <set>
 #include <sys/resource.h>
 
+namespace test_integration_shared_constants {
+
 // Constants of plans that exist once, however many workers use them.
 namespace {
 
@@ -406,3 +408,5 @@ TEST_CASE("a limit of memory holds for shared constants")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_shared_constants

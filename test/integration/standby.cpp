@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_integration_standby {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::isolated_fixture;
@@ -79,3 +81,5 @@ TEST_CASE("a standby without heartbeats is replaced")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_standby

@@ -7,6 +7,8 @@
 
 #include <optional>
 
+namespace test_integration_standby_plans {
+
 namespace {
 
 using namespace coaccel;
@@ -351,3 +353,5 @@ TEST_CASE("whenever workers die, plans run again and nothing is left")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_standby_plans

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_integration_statistics {
+
 using namespace coaccel;
 using test::await;
 using test::isolated_fixture;
@@ -39,3 +41,5 @@ TEST_CASE("bytes copied to and from a worker are counted")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_statistics

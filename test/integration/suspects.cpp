@@ -5,6 +5,8 @@
 
 #include <utility>
 
+namespace test_integration_suspects {
+
 // What callers and the device may do while requests whose context has died run again one at a time.
 namespace {
 
@@ -274,3 +276,5 @@ TEST_CASE("all workers killed at once while suspects run")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_suspects

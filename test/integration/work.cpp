@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+namespace test_integration_work {
+
 using namespace coaccel;
 using test::await;
 using test::isolated_fixture;
@@ -186,3 +188,5 @@ TEST_CASE("each device of a process has its own worker")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_integration_work

@@ -1,3 +1,4 @@
+#include "cuda/plan/copy_parts.hpp"
 #include "support/fake_cuda_state.hpp"
 
 #include <algorithm>
@@ -390,6 +391,30 @@ CUresult state::copy_on_device(CUdeviceptr to, CUdeviceptr from, std::size_t byt
         if (check_device(where, to, bytes, true) && check_device(where, from, bytes, true))
             std::memmove(pointer(to), pointer(from), bytes);
     });
+}
+
+// What the PTX of cuda/plan/copy_kernel.cpp does.
+void state::add_copy_kernel()
+{
+    using coaccel::cuda::copy_part;
+    using coaccel::cuda::copy_parts;
+    constexpr auto where = "coaccel_copy_arguments";
+    const auto run = [this](const launch& how, void** arguments) {
+        const auto* parts = static_cast<const copy_part*>(arguments[0]);
+        const std::scoped_lock lock(mutex);
+        for (unsigned i = 0; i < how.grid[1]; ++i) {
+            const auto [to, from, bytes] = parts[i];
+            if (to % 16 != 0 || from % 16 != 0)
+                violate("coaccel_copy_arguments: memory that is not aligned");
+            const auto usable = [&](CUdeviceptr p) {
+                return find_block(pointer(p)) ? check_device(where, p, bytes, true)
+                                              : check_host(where, pointer(p), bytes);
+            };
+            if (how.block[0] == 256 && usable(to) && usable(from))
+                std::memcpy(pointer(to), pointer(from), std::min<std::uint64_t>(bytes, how.grid[0] * 256ull * 16));
+        }
+    };
+    kernels[where] = {run, {sizeof(copy_parts::all)}};
 }
 
 template <class T>

@@ -20,6 +20,7 @@ fake_cuda::state::state(const settings& s) : how(s), random(s.seed)
     static std::atomic<std::uint64_t> identities{0};
     identity = ++identities;
     fill(table);
+    add_copy_kernel();
     thread = std::thread([this] { work(); });
 }
 

@@ -193,6 +193,7 @@ struct fake_cuda::state {
     void give_life(const char* start);
     void bury(const char* start, const char* where);
     void trim(pool& p, std::uint64_t keep);
+    void add_copy_kernel();
     std::uint64_t free_memory() const;
 
     // Contexts and violations.

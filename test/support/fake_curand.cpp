@@ -61,7 +61,7 @@ namespace {
 
 using coaccel::rand::philox_words;
 
-fake_curand::state* current = nullptr;
+fake_curand::state* current_curand = nullptr;
 
 bool pairs_only(curandRngType_t t)
 {
@@ -84,10 +84,10 @@ T real(const fake_curand::state::generator& g, std::uint64_t i)
 template <class T, class Make>
 curandStatus_t generate(const char* function, curandGenerator_t g, T* to, std::size_t n, Make make, bool normal = false)
 {
-    return current->with(function, g, n, [&](auto& on) {
+    return current_curand->with(function, g, n, [&](auto& on) {
         if (normal && n % 2 == 1 && pairs_only(on.type))
             return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
-        const CUresult r = current->driver.enqueue(on.stream, [=, copy = on, &d = current->driver] {
+        const CUresult r = current_curand->driver.enqueue(on.stream, [=, copy = on, &d = current_curand->driver] {
             // The real one faults.
             if (normal && pairs_only(copy.type) && reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(T)) != 0)
                 d.complain("a misaligned pair of numbers");
@@ -105,25 +105,27 @@ curandStatus_t generate(const char* function, curandGenerator_t g, T* to, std::s
 
 curandStatus_t create(curandGenerator_t* made, curandRngType_t type)
 {
-    const std::scoped_lock lock(current->mutex);
-    if (const auto status = current->begin("curandCreateGenerator", nullptr, type); status != CURAND_STATUS_SUCCESS)
+    const std::scoped_lock lock(current_curand->mutex);
+    if (const auto status = current_curand->begin("curandCreateGenerator", nullptr, type);
+        status != CURAND_STATUS_SUCCESS)
         return status;
-    *made = reinterpret_cast<curandGenerator_t>(current->next_handle += 16);
-    current->generators.emplace(*made, fake_curand::state::generator{.type = type});
+    *made = reinterpret_cast<curandGenerator_t>(current_curand->next_handle += 16);
+    current_curand->generators.emplace(*made, fake_curand::state::generator{.type = type});
     return CURAND_STATUS_SUCCESS;
 }
 
 curandStatus_t destroy(curandGenerator_t g)
 {
-    const auto status = current->with("curandDestroyGenerator", g, 0, [](auto&) { return CURAND_STATUS_SUCCESS; });
-    const std::scoped_lock lock(current->mutex);
-    current->generators.erase(g);
+    const auto status =
+        current_curand->with("curandDestroyGenerator", g, 0, [](auto&) { return CURAND_STATUS_SUCCESS; });
+    const std::scoped_lock lock(current_curand->mutex);
+    current_curand->generators.erase(g);
     return status;
 }
 
 curandStatus_t set_stream(curandGenerator_t g, cudaStream_t s)
 {
-    return current->with("curandSetStream", g, 0, [&](auto& on) {
+    return current_curand->with("curandSetStream", g, 0, [&](auto& on) {
         on.stream = reinterpret_cast<CUstream>(s);
         return CURAND_STATUS_SUCCESS;
     });
@@ -131,7 +133,7 @@ curandStatus_t set_stream(curandGenerator_t g, cudaStream_t s)
 
 curandStatus_t set_seed(curandGenerator_t g, unsigned long long seed)
 {
-    return current->with("curandSetPseudoRandomGeneratorSeed", g, seed, [&](auto& on) {
+    return current_curand->with("curandSetPseudoRandomGeneratorSeed", g, seed, [&](auto& on) {
         on.seed = seed;
         return on.type >= CURAND_RNG_QUASI_DEFAULT ? CURAND_STATUS_TYPE_ERROR : CURAND_STATUS_SUCCESS;
     });
@@ -139,7 +141,7 @@ curandStatus_t set_seed(curandGenerator_t g, unsigned long long seed)
 
 curandStatus_t set_offset(curandGenerator_t g, unsigned long long offset)
 {
-    return current->with("curandSetGeneratorOffset", g, offset, [&](auto& on) {
+    return current_curand->with("curandSetGeneratorOffset", g, offset, [&](auto& on) {
         on.position = offset;
         return on.type == CURAND_RNG_PSEUDO_MT19937 ? CURAND_STATUS_TYPE_ERROR : CURAND_STATUS_SUCCESS;
     });
@@ -147,26 +149,26 @@ curandStatus_t set_offset(curandGenerator_t g, unsigned long long offset)
 
 curandStatus_t set_ordering(curandGenerator_t g, curandOrdering_t order)
 {
-    return current->with("curandSetGeneratorOrdering", g, order, [](auto&) { return CURAND_STATUS_SUCCESS; });
+    return current_curand->with("curandSetGeneratorOrdering", g, order, [](auto&) { return CURAND_STATUS_SUCCESS; });
 }
 
 curandStatus_t set_dimensions(curandGenerator_t g, unsigned n)
 {
-    return current->with("curandSetQuasiRandomGeneratorDimensions", g, n, [](auto& on) {
+    return current_curand->with("curandSetQuasiRandomGeneratorDimensions", g, n, [](auto& on) {
         return on.type < CURAND_RNG_QUASI_DEFAULT ? CURAND_STATUS_TYPE_ERROR : CURAND_STATUS_SUCCESS;
     });
 }
 
 curandStatus_t make_seeds(curandGenerator_t g)
 {
-    return current->with("curandGenerateSeeds", g, 0, [](auto&) { return CURAND_STATUS_SUCCESS; });
+    return current_curand->with("curandGenerateSeeds", g, 0, [](auto&) { return CURAND_STATUS_SUCCESS; });
 }
 
 } // namespace
 
 fake_curand::fake_curand(fake_cuda& driver) : state_(new state{driver})
 {
-    current = state_.get();
+    current_curand = state_.get();
     auto& t = state_->table;
     t.path = "fake";
     t.version = 100400;
@@ -218,7 +220,7 @@ fake_curand::~fake_curand()
 {
     if (!state_->generators.empty() && !state_->driver.dead())
         state_->driver.complain(std::to_string(state_->generators.size()) + " generators of cuRAND were not destroyed");
-    current = nullptr;
+    current_curand = nullptr;
 }
 
 const coaccel::cuda::curand_api& fake_curand::api() const noexcept

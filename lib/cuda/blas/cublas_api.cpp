@@ -7,13 +7,13 @@
 namespace coaccel::cuda {
 namespace {
 
-constexpr const char* sonames[] = {"libcublas.so.13", "libcublas.so.12"};
+constexpr const char* cublas_sonames[] = {"libcublas.so.13", "libcublas.so.12"};
 
 } // namespace
 
 const vendor_library_info cublas_library{
     .id = vendor_library::cublas,
-    .sonames = sonames,
+    .sonames = cublas_sonames,
     .wheel = "cublas",
     .disables = "blas::* on GPUs",
     .version_text = three_part_version_text,

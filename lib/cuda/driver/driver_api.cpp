@@ -8,13 +8,13 @@ namespace coaccel::cuda {
 namespace {
 
 // libcuda.so without the number may be the toolkit's stub, which opens but does not work.
-constexpr const char* sonames[] = {"libcuda.so.1"};
+constexpr const char* driver_sonames[] = {"libcuda.so.1"};
 
 } // namespace
 
 const vendor_library_info driver_library{
     .id = vendor_library::driver,
-    .sonames = sonames,
+    .sonames = driver_sonames,
     .wheel = nullptr,
     .disables = "device_kind::cuda",
     .version_text = version_text,

@@ -49,19 +49,19 @@ error_code record_event(backend& b, stream_state& s, bound_op& o)
 
 // Without their descriptions, so that no worker runs them: they contain handles of a process.
 template <class... Ts>
-void add_for(op_table& table, type_list<Ts...>)
+void add_interop_ops_for(op_table& table, type_list<Ts...>)
 {
     (table.add(info_of<interop::wait_event<Ts>>().id, {.enqueue = wait_event<Ts>}), ...);
     (table.add(info_of<interop::record_event<Ts>>().id, {.enqueue = record_event<Ts>}), ...);
 }
 
-void add_ops(op_table& table)
+void add_interop_ops(op_table& table)
 {
-    add_for(table, element_types{});
+    add_interop_ops_for(table, element_types{});
 }
 
 } // namespace
 
-const op_library interop_ops{.add_ops = add_ops};
+const op_library interop_ops{.add_ops = add_interop_ops};
 
 } // namespace coaccel::cuda

@@ -146,7 +146,7 @@ error_code finish(backend& b, bound_op& o) noexcept
     return o.status;
 }
 
-void add_ops(op_table& table)
+void add_jit_ops(op_table& table)
 {
     table.add(jit::launch_op_id, {.prepare = prepare_launch,
                                   .enqueue = launch,
@@ -158,6 +158,6 @@ void add_ops(op_table& table)
 
 } // namespace
 
-const op_library jit_ops{.add_ops = add_ops};
+const op_library jit_ops{.add_ops = add_jit_ops};
 
 } // namespace coaccel::cuda

@@ -9,13 +9,13 @@ namespace coaccel::cuda {
 
 namespace {
 
-constexpr const char* sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+constexpr const char* nvrtc_sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
 } // namespace
 
 const vendor_library_info nvrtc_library{
     .id = vendor_library::nvrtc,
-    .sonames = sonames,
+    .sonames = nvrtc_sonames,
     .wheel = "cuda_nvrtc",
     .disables = "async_compile",
     .version_text = version_text,

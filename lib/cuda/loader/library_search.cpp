@@ -12,7 +12,7 @@ namespace {
 
 using strings = std::vector<std::string>;
 
-bool is_digit(char c) noexcept
+bool is_decimal_digit(char c) noexcept
 {
     return c >= '0' && c <= '9';
 }
@@ -21,14 +21,14 @@ bool is_digit(char c) noexcept
 bool is_newer(std::string_view a, std::string_view b) noexcept
 {
     const auto run = [](std::string_view& text) {
-        const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+        const auto end = std::find_if_not(text.begin(), text.end(), is_decimal_digit);
         std::string_view digits(text.data(), static_cast<std::size_t>(end - text.begin()));
         text.remove_prefix(digits.size());
         digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
         return digits;
     };
     while (!a.empty() && !b.empty()) {
-        if (is_digit(a.front()) && is_digit(b.front())) {
+        if (is_decimal_digit(a.front()) && is_decimal_digit(b.front())) {
             const auto x = run(a), y = run(b);
             if (x != y)
                 return x.size() != y.size() ? x.size() > y.size() : x > y;

@@ -198,7 +198,7 @@ error_code finish_blocking_op(backend& b, bound_op& o) noexcept
 }
 
 template <class... Ts>
-void add_for(op_table& table, type_list<Ts...>)
+void add_memory_ops_for(op_table& table, type_list<Ts...>)
 {
     (table.add<memory::fill<Ts>>({.enqueue = fill<Ts>, .commands = fill_commands<Ts>, .capturable = always_capturable}),
      ...);
@@ -210,9 +210,9 @@ void add_for(op_table& table, type_list<Ts...>)
     (table.add<memory::advise<Ts>>({.prepare = advise<Ts>, .finish = finish_blocking_op}), ...);
 }
 
-void add_ops(op_table& table)
+void add_memory_ops(op_table& table)
 {
-    add_for(table, element_types{});
+    add_memory_ops_for(table, element_types{});
     table.add<memory::trim>({.prepare = trim, .finish = finish_blocking_op});
 }
 
@@ -223,6 +223,6 @@ void add_fill(op_list& ops, const ref<float>& scratch)
 
 } // namespace
 
-const op_library memory_ops{.add_ops = add_ops, .add_warm_up = add_fill};
+const op_library memory_ops{.add_ops = add_memory_ops, .add_warm_up = add_fill};
 
 } // namespace coaccel::cuda

@@ -69,7 +69,7 @@ struct pinned_pool::state {
         if (!memory)
             return errc::out_of_memory;
         s.base = reinterpret_cast<std::uintptr_t>(memory);
-        const CUresult r = api.cuMemHostRegister(memory, s.bytes, CU_MEMHOSTREGISTER_PORTABLE);
+        const CUresult r = api.cuMemHostRegister(memory, s.bytes, how_to_register);
         if (r != CUDA_SUCCESS)
             unmap(s);
         return make_error(r);

@@ -12,6 +12,9 @@
 
 namespace coaccel::cuda {
 
+/// For all contexts, and for kernels.
+inline constexpr unsigned how_to_register = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+
 /// Page-locked host memory in size classes. It is our own memory, registered with the driver, so it outlives the
 /// context it was made for. It grows on the thread pool, never on the caller's thread.
 class pinned_pool final : public detail::pinned_memory {

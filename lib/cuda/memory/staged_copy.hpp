@@ -62,13 +62,15 @@ public:
     result<progress> enqueue(CUstream s, bound_op& op, const host_copy& what);
     void finish(bound_op& op) noexcept;
 
+    /// Whether the device can use this memory of the host.
+    bool page_locked(const void* host, std::size_t bytes) const noexcept;
+
     /// Preconditions: the thread pool has stopped; the context is healthy and idle.
     void destroy() noexcept;
 
 private:
     class copy;
 
-    bool page_locked(const void* host, std::size_t bytes) const noexcept;
     copy* take();
 
     const copy_setting setting_;

@@ -18,16 +18,12 @@ const op_code& code_of(const bound_op& o) noexcept
     return *static_cast<const op_code*>(o.code);
 }
 
-constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept
-{
-    return (bytes + detail::slot_alignment - 1) / detail::slot_alignment * detail::slot_alignment;
-}
-
 } // namespace
 
-plan_instance::plan_instance(backend& b, const detail::plan_load_head& head, void* const* operands)
-    : id(head.instance), chain(head.chain), backend_(b), plan_(*head.plan),
-      operands_(operands, operands + plan_load_operands(plan_).count), records_(plan_.ops), sequence_(b),
+plan_instance::plan_instance(backend& b, copy_kernel& copies, const detail::plan_load_head& head, void* const* operands)
+    : id(head.instance), chain(head.chain), backend_(b), copies_(copies), plan_(*head.plan),
+      operands_(operands, operands + plan_load_operands(plan_).count), records_(plan_.ops),
+      arguments_(b, plan_, reinterpret_cast<CUdeviceptr>(operands_[plan_load_operands::instance])), sequence_(b),
       job_(b.blocking())
 {
     ops_.reserve(records_.size());
@@ -81,16 +77,6 @@ void plan_instance::bind(states which) noexcept
             o.operands[i] = slot_address(plan_, detail::operand_of(o, i), operands_.data(), used);
 }
 
-CUdeviceptr plan_instance::memory() const noexcept
-{
-    return reinterpret_cast<CUdeviceptr>(operands_[plan_load_operands::instance]);
-}
-
-std::byte* plan_instance::staged_outputs() const noexcept
-{
-    return staging_ + aligned(plan_.staged_inputs.bytes);
-}
-
 error_code plan_instance::wait_for(CUstream s) noexcept
 {
     return backend_.check(backend_.api().cuStreamSynchronize(s));
@@ -98,6 +84,11 @@ error_code plan_instance::wait_for(CUstream s) noexcept
 
 error_code plan_instance::clear(CUstream s) noexcept
 {
+    // The first launch of a kernel loads it, which is not possible in a capture.
+    if (auto ec = arguments_.enqueue_inputs(s))
+        return ec;
+    if (auto ec = arguments_.enqueue_outputs(s))
+        return ec;
     const auto clear = [&](void* memory, std::uint64_t bytes) {
         const auto at = reinterpret_cast<CUdeviceptr>(memory);
         return bytes == 0 ? error_code() : backend_.check(backend_.api().cuMemsetD8Async(at, 0, bytes, s));
@@ -118,47 +109,19 @@ error_code plan_instance::clear(CUstream s) noexcept
     return {};
 }
 
-error_code plan_instance::make_staging()
-{
-    const std::uint64_t bytes = aligned(plan_.staged_inputs.bytes) + plan_.staged_outputs.bytes;
-    if (bytes == 0)
-        return {};
-    auto made = backend_.staging().allocate_to_keep(bytes);
-    if (!made)
-        return made.error();
-    staging_ = static_cast<std::byte*>(made.value());
-    return {};
-}
-
-error_code plan_instance::enqueue_inputs(CUstream s) noexcept
-{
-    const auto& [offset, bytes] = plan_.staged_inputs;
-    if (bytes == 0)
-        return {};
-    return backend_.check(backend_.api().cuMemcpyHtoDAsync(memory() + offset, staging_, bytes, s));
-}
-
-error_code plan_instance::enqueue_outputs(CUstream s) noexcept
-{
-    const auto& [offset, bytes] = plan_.staged_outputs;
-    if (bytes == 0)
-        return {};
-    return backend_.check(backend_.api().cuMemcpyDtoHAsync(staged_outputs(), memory() + offset, bytes, s));
-}
-
 error_code plan_instance::capture(stream_state& s)
 {
     const driver_api& api = backend_.api();
     if (auto ec = backend_.check(api.cuStreamBeginCapture(s.native, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)))
         return ec;
-    error_code ec = enqueue_inputs(s.native);
+    error_code ec = arguments_.capture_inputs(s.native);
     for (std::size_t i = 0; i < ops_.size() && !ec; ++i) {
         ec = code_of(ops_[i]).enqueue(backend_, s, ops_[i]);
         if (!ec)
             ec = values_.captured(backend_, s.native, i);
     }
     if (!ec)
-        ec = enqueue_outputs(s.native);
+        ec = arguments_.capture_outputs(s.native);
     if (backend_.dead())
         return ec ? ec : make_error_code(errc::context_lost);
     // Also after an error, because the stream would stay in capture. The error of the capture itself comes first: what
@@ -178,7 +141,7 @@ error_code plan_instance::instantiate(CUstream s) noexcept
         exec_ = nullptr;
     else
         ec = backend_.check(api.cuGraphUpload(exec_, s));
-    if (!backend_.dead() && (ec || values_.empty()))
+    if (!backend_.dead() && (ec || (values_.empty() && !arguments_.changes_graph())))
         (void)api.cuGraphDestroy(std::exchange(graph_, nullptr));
     return ec;
 }
@@ -202,9 +165,9 @@ result<readiness> plan_instance::prepare_run(stream_state& s, bound_op& run)
         run_ = &run;
         run.state = this;
         step_ = step::inputs;
-        for (const auto& a : run.as<detail::plan_run_op>().staged_inputs())
-            std::memcpy(staging_ + (a.where.offset - plan_.staged_inputs.offset), a.host, a.where.bytes);
-        if (auto ec = values_.set(backend_, exec_, records_, ops_, staging_))
+        if (auto ec = arguments_.begin(run.as<detail::plan_run_op>(), exec_))
+            return ec;
+        if (auto ec = values_.set(backend_, exec_, records_, ops_, arguments_.staged_inputs()))
             return ec;
         if (!recorded())
             sequence_.start(ops_);
@@ -215,7 +178,7 @@ result<readiness> plan_instance::prepare_run(stream_state& s, bound_op& run)
 result<readiness> plan_instance::advance_run(stream_state& s)
 {
     if (step_ == step::inputs) {
-        if (auto ec = enqueue_inputs(s.native))
+        if (auto ec = arguments_.enqueue_inputs(s.native))
             return ec;
         step_ = step::ops;
     }
@@ -225,7 +188,7 @@ result<readiness> plan_instance::advance_run(stream_state& s)
             return readiness::pending;
         step_ = step::outputs;
     }
-    if (auto ec = enqueue_outputs(s.native))
+    if (auto ec = arguments_.enqueue_outputs(s.native))
         return ec;
     step_ = step::launched;
     return readiness::launched;
@@ -247,8 +210,7 @@ void plan_instance::finish_run() noexcept
         run.status = sequence_.finish();
     if (step_ != step::launched || run.status)
         return;
-    for (const auto& a : run.as<detail::plan_run_op>().staged_outputs())
-        std::memcpy(a.host, staged_outputs() + (a.where.offset - plan_.staged_outputs.offset), a.where.bytes);
+    arguments_.deliver(run.as<detail::plan_run_op>());
 }
 
 result<progress> plan_instance::dispose(CUstream after)
@@ -281,8 +243,7 @@ void plan_instance::destroy() noexcept
         (void)backend_.check(api.cuGraphExecDestroy(std::exchange(exec_, nullptr)));
     if (graph_)
         (void)backend_.check(api.cuGraphDestroy(std::exchange(graph_, nullptr)));
-    if (staging_)
-        backend_.staging().release_kept(std::exchange(staging_, nullptr));
+    arguments_.release();
 }
 
 } // namespace coaccel::cuda

@@ -4,6 +4,7 @@
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/plan/launch_values.hpp"
 #include "cuda/plan/op_sequence.hpp"
+#include "cuda/plan/run_arguments.hpp"
 
 #include <coaccel/plan/detail/plan_ops.hpp>
 
@@ -21,7 +22,7 @@ class stream_state;
 /// ops can be part of one, a graph. Used on the executor, except for the functions that say otherwise.
 class plan_instance {
 public:
-    plan_instance(backend& b, const detail::plan_load_head& head, void* const* operands);
+    plan_instance(backend& b, copy_kernel& copies, const detail::plan_load_head& head, void* const* operands);
     plan_instance(const plan_instance&) = delete;
     plan_instance& operator=(const plan_instance&) = delete;
 
@@ -44,7 +45,8 @@ public:
 
     // These run on the thread pool, or on the executor while no job of the instance runs.
 
-    error_code make_staging();
+    /// Allocates what runs need.
+    error_code make_staging() { return arguments_.allocate(copies_); }
     /// Makes the graph from the ops, which are prepared.
     error_code capture(stream_state& s);
     /// Makes the graph executable. `s`: a stream without other work.
@@ -77,14 +79,11 @@ private:
 
     /// Gives the ops their parameters: the addresses of factors, and the places of the arguments of launches.
     void bind_parameters();
-    CUdeviceptr memory() const noexcept;
-    std::byte* staged_outputs() const noexcept;
     error_code wait_for(CUstream s) noexcept;
-    error_code enqueue_inputs(CUstream s) noexcept;
-    error_code enqueue_outputs(CUstream s) noexcept;
     result<readiness> advance_run(stream_state& s);
 
     backend& backend_;
+    copy_kernel& copies_;
     const detail::plan_data& plan_;
     /// The operands of the load op.
     std::vector<void*> operands_;
@@ -93,8 +92,7 @@ private:
     std::vector<bound_op> ops_;
     std::vector<scalar_address> scalars_;
     launch_values values_;
-    /// The staged inputs, then the staged outputs.
-    std::byte* staging_ = nullptr;
+    run_arguments arguments_;
     /// After instantiation only if nodes are changed for runs, which the driver finds by those of the graph.
     CUgraph graph_ = nullptr;
     CUgraphExec exec_ = nullptr;

@@ -20,7 +20,7 @@ result<plan_entry*> plan_instances::add(const detail::plan_load_head& head, void
     if (all_.contains(head.instance))
         return detail::op_error(errc::invalid_argument, "plan.load",
                                 {"instance ", head.instance, " is already loaded"});
-    auto made = std::make_unique<plan_entry>(backend_, head, operands);
+    auto made = std::make_unique<plan_entry>(backend_, copies_, head, operands);
     if (auto ec = made->instance.find_codes())
         return ec;
     auto& entry = *made;
@@ -65,6 +65,7 @@ void plan_instances::destroy() noexcept
     for (auto& [id, entry] : all_)
         entry->instance.destroy();
     all_.clear();
+    copies_.unload(backend_);
 }
 
 std::size_t plan_instances::count() const noexcept

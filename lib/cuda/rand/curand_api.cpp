@@ -7,13 +7,13 @@
 namespace coaccel::cuda {
 namespace {
 
-constexpr const char* sonames[] = {"libcurand.so.10"};
+constexpr const char* curand_sonames[] = {"libcurand.so.10"};
 
 } // namespace
 
 const vendor_library_info curand_library{
     .id = vendor_library::curand,
-    .sonames = sonames,
+    .sonames = curand_sonames,
     .wheel = "curand",
     .disables = "rand::* on GPUs",
     .version_text = three_part_version_text,

@@ -23,7 +23,7 @@ error_code call_plugin(backend& b, stream_state& s, bound_op& o)
     return ec;
 }
 
-void add_ops(op_table& table)
+void add_user_ops(op_table& table)
 {
     table.add(detail::user_op_id, {.enqueue = call_user});
     table.add(plugin::call_op_id, {.enqueue = call_plugin});
@@ -31,6 +31,6 @@ void add_ops(op_table& table)
 
 } // namespace
 
-const op_library user_ops{.add_ops = add_ops};
+const op_library user_ops{.add_ops = add_user_ops};
 
 } // namespace coaccel::cuda

@@ -29,7 +29,7 @@ worker_setup copy_of(const worker_setup& shared) noexcept
     return s;
 }
 
-bool is_allocation(const bound_op& o) noexcept
+bool allocates_buffer(const bound_op& o) noexcept
 {
     return o.info->role == op_role::allocate;
 }
@@ -298,7 +298,7 @@ void server::finished(detail::request& r, error_code ec) noexcept
     if (done.step() != remote_request::plan_step::none)
         note_plan_step(done, ec);
     // Before the reply: a caller that has received its buffer finds it in the statistics.
-    if (!ec && context_ && std::ranges::any_of(r.ops, is_allocation))
+    if (!ec && context_ && std::ranges::any_of(r.ops, allocates_buffer))
         show_use();
     // Not for a lost context: it is reported with message_type::lost, after which the parent fails its requests itself.
     if (!is_context_lost(ec) || !context_ || context_->accepting())

@@ -13,7 +13,7 @@ using detail::request;
 
 namespace {
 
-bool is_run(const bound_op& o) noexcept
+bool is_plan_run(const bound_op& o) noexcept
 {
     return o.info->lib == library::plan && o.info->id == info_of<detail::plan_run_op>().id;
 }
@@ -47,12 +47,12 @@ split_runs::~split_runs() = default;
 
 bool split_runs::has_copies(const request& r) noexcept
 {
-    return r.ops.size() > 1 && std::ranges::any_of(r.ops, is_run);
+    return r.ops.size() > 1 && std::ranges::any_of(r.ops, is_plan_run);
 }
 
 error_code split_runs::check(const request& r) noexcept
 {
-    const auto run = std::ranges::find_if(r.ops, is_run);
+    const auto run = std::ranges::find_if(r.ops, is_plan_run);
     if (run == r.ops.end())
         return {};
     const auto has_role = [](op_role role) { return [role](const bound_op& o) { return o.info->role == role; }; };

@@ -20,6 +20,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace test_actor_actor {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::outcome_probe;
@@ -253,3 +255,5 @@ TEST_CASE("many asks from many threads all complete while the actor keeps failin
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_actor

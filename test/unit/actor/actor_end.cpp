@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_actor_actor_end {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::outcome_probe;
@@ -391,3 +393,5 @@ TEST_CASE("an actor whose supervisor never ran ends with the supervisor")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_actor_end

@@ -17,6 +17,8 @@
 #include <optional>
 #include <vector>
 
+namespace test_actor_ask {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 
@@ -290,3 +292,5 @@ TEST_CASE("every ask completes once when answers, deadlines and cancellations ra
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_ask

@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+namespace test_actor_mailbox {
+
 using namespace coaccel;
 using test::outcome_probe;
 
@@ -508,3 +510,5 @@ TEST_CASE("a cancellation after the destruction of the context is harmless")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_mailbox

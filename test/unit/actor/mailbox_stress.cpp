@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_actor_mailbox_stress {
+
 using namespace coaccel;
 
 namespace {
@@ -242,3 +244,5 @@ TEST_CASE("destroying a mailbox while threads send leaves no waiting operation")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_mailbox_stress

@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <utility>
 
+namespace test_actor_mailbox_throw {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 
@@ -150,3 +152,5 @@ TEST_CASE("an answer is neither default-constructed nor assigned before it reach
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_mailbox_throw

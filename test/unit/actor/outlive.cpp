@@ -9,6 +9,8 @@
 #include <new>
 #include <optional>
 
+namespace test_actor_outlive {
+
 // Objects that outlive their execution context. AddressSanitizer detects accesses to destroyed parts of it.
 
 namespace {
@@ -126,3 +128,5 @@ TEST_CASE("destroying a mailbox completes waiting operations even if their alloc
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_actor_outlive

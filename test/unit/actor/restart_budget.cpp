@@ -5,6 +5,8 @@
 #include <chrono>
 #include <limits>
 
+namespace test_actor_restart_budget {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 
@@ -177,3 +179,5 @@ TEST_CASE("restarts that are forgiven do not count, and their delays are forgott
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_restart_budget

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+namespace test_actor_supervision {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 
@@ -326,3 +328,5 @@ TEST_CASE("random events never start a child twice or stop a dead one, and a sto
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_supervision

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace test_actor_supervisor {
+
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::outcome_probe;
@@ -350,3 +352,5 @@ TEST_CASE("destroying the context of a running supervisor tree releases everythi
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_supervisor

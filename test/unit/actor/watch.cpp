@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_actor_watch {
+
 using namespace coaccel;
 using test::outcome_probe;
 
@@ -236,3 +238,5 @@ TEST_CASE("many subscribers on many threads all see growing values and the last 
 }
 
 TEST_SUITE_END();
+
+} // namespace test_actor_watch

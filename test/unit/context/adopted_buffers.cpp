@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+namespace test_context_adopted_buffers {
+
 namespace {
 
 using namespace coaccel;
@@ -134,3 +136,5 @@ TEST_CASE_FIXTURE(fixture, "all owners can be taken, those of live and of releas
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_adopted_buffers

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+namespace test_context_buffer_table {
+
 namespace {
 
 using namespace coaccel;
@@ -184,3 +186,5 @@ TEST_CASE("refs overlap when they name a common element")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_buffer_table

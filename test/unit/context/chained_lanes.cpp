@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_context_chained_lanes {
+
 // The lanes that the engine selects with lane_policy::chained.
 namespace {
 
@@ -427,3 +429,5 @@ TEST_CASE("one chained lane orders everything without waits")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_context_chained_lanes

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+namespace test_context_choose_chained {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -116,3 +118,5 @@ TEST_CASE("the selected lane is the best one, for every state of four lanes")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_context_choose_chained

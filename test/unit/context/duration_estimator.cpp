@@ -9,6 +9,8 @@
 
 #include <set>
 
+namespace test_context_duration_estimator {
+
 namespace {
 
 using namespace coaccel;
@@ -151,3 +153,5 @@ TEST_CASE("the estimate finds the end of an op of any length, however late compl
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_duration_estimator

@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+namespace test_context_hazards {
+
 namespace {
 
 using namespace coaccel;
@@ -428,3 +430,5 @@ TEST_CASE("parts that have passed or are on one lane make room for others")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_hazards

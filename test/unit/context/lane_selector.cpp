@@ -4,6 +4,8 @@
 
 #include <set>
 
+namespace test_context_lane_selector {
+
 namespace {
 
 using namespace coaccel;
@@ -121,3 +123,5 @@ TEST_CASE("lanes and priorities that do not exist are refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_lane_selector

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_context_leak_registry {
+
 namespace {
 
 struct mortal {
@@ -27,3 +29,5 @@ TEST_CASE("registered objects are never destroyed")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_leak_registry

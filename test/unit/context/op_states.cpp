@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_context_op_states {
+
 namespace {
 
 using namespace coaccel;
@@ -76,3 +78,5 @@ TEST_CASE_FIXTURE(fixture, "only states whose ops have ended are forgotten")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_op_states

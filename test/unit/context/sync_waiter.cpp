@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+namespace test_context_sync_waiter {
+
 using coaccel::detail::sync_waiter;
 
 TEST_SUITE_BEGIN("sync_waiter");
@@ -110,3 +112,5 @@ TEST_CASE("a thread that returns in time has ended after stop")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_sync_waiter

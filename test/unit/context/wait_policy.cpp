@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace test_context_wait_policy {
+
 namespace {
 
 using namespace coaccel;
@@ -191,3 +193,5 @@ TEST_CASE("adaptive without a budget does not poll around an estimated end")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_context_wait_policy

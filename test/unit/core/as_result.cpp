@@ -28,6 +28,8 @@
 #include <type_traits>
 #include <utility>
 
+namespace test_core_as_result {
+
 namespace {
 
 using namespace coaccel;
@@ -370,3 +372,5 @@ TEST_CASE("a coroutine's own executor and slot reach the operation")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_as_result

@@ -6,6 +6,8 @@
 
 #include <memory>
 
+namespace test_core_backend {
+
 namespace {
 
 using namespace coaccel;
@@ -121,3 +123,5 @@ TEST_CASE("the host backend has its name, and reports whether its creation block
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_backend

@@ -2,10 +2,12 @@
 
 #include <coaccel/core/bfloat16.hpp>
 
+namespace test_core_bfloat16 {
+
 namespace {
 
 using coaccel::bfloat16;
-using namespace coaccel::test;
+using namespace test;
 
 constexpr layout brain16{8, 7, true};
 
@@ -79,3 +81,5 @@ TEST_CASE("numeric_limits and hash agree with the values")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_bfloat16

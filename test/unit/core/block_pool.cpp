@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_core_block_pool {
+
 namespace {
 
 using coaccel::detail::allocate_block;
@@ -189,3 +191,5 @@ TEST_CASE("the allocator gives memory of any alignment")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_block_pool

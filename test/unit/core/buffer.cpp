@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_core_buffer {
+
 namespace {
 
 using namespace coaccel;
@@ -159,3 +161,5 @@ TEST_CASE_FIXTURE(fixture, "refs and operands made from a buffer do not extend i
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_buffer

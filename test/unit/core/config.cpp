@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace test_core_config {
+
 TEST_SUITE_BEGIN("config");
 
 TEST_CASE("the version string agrees with the version numbers")
@@ -14,3 +16,5 @@ TEST_CASE("the version string agrees with the version numbers")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_config

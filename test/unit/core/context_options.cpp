@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_core_context_options {
+
 namespace {
 
 using namespace coaccel;
@@ -53,3 +55,5 @@ TEST_CASE("options out of range are refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_context_options

@@ -7,6 +7,8 @@
 #include <string>
 #include <type_traits>
 
+namespace test_core_dtype {
+
 namespace {
 
 using namespace coaccel;
@@ -100,3 +102,5 @@ TEST_CASE("values from outside the enumeration have no size, kind or name")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_dtype

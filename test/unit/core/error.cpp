@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace test_core_error {
+
 namespace {
 
 using namespace coaccel;
@@ -202,3 +204,5 @@ TEST_CASE("a message that is stored again lives as long as a new one")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_error

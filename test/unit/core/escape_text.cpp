@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_core_escape_text {
+
 using coaccel::detail::escape_text;
 using coaccel::detail::whole_characters;
 using namespace std::string_literals;
@@ -67,3 +69,5 @@ TEST_CASE("whole_characters leaves out a character truncated at the end")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_escape_text

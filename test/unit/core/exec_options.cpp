@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+namespace test_core_exec_options {
+
 namespace {
 
 using namespace coaccel;
@@ -47,3 +49,5 @@ TEST_CASE("within a duration beyond the clock's range sets no deadline")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_exec_options

@@ -4,12 +4,14 @@
 
 #include <type_traits>
 
+namespace test_core_float8 {
+
 namespace {
 
 using coaccel::float8_e4m3;
 using coaccel::float8_e5m2;
 using coaccel::overflow_rule;
-using namespace coaccel::test;
+using namespace test;
 
 template <class T>
 constexpr layout layout_of = std::is_same_v<T, float8_e4m3> ? layout{4, 3, false} : layout{5, 2, true};
@@ -83,3 +85,5 @@ TEST_CASE_TEMPLATE("numeric_limits and hash agree with the values", T, float8_e4
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_float8

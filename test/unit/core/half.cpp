@@ -3,10 +3,12 @@
 #include <coaccel/core/bfloat16.hpp>
 #include <coaccel/core/half.hpp>
 
+namespace test_core_half {
+
 namespace {
 
 using coaccel::half;
-using namespace coaccel::test;
+using namespace test;
 
 constexpr layout binary16{5, 10, true};
 
@@ -99,3 +101,5 @@ TEST_CASE("conversions agree with the compiler's own half")
 #endif
 
 TEST_SUITE_END();
+
+} // namespace test_core_half

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_core_log {
+
 namespace {
 
 using namespace coaccel;
@@ -323,3 +325,5 @@ TEST_CASE("a forked child logs independently of its parent's threads, and can fl
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_log

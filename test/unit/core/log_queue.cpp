@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace test_core_log_queue {
+
 namespace {
 
 using coaccel::log_level;
@@ -78,3 +80,5 @@ TEST_CASE("the bound also limits bytes, and a message that is too long is cut")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_log_queue

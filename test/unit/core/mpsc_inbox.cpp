@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_core_mpsc_inbox {
+
 namespace {
 
 using coaccel::detail::inbox_node;
@@ -122,3 +124,5 @@ TEST_CASE("under contention no node is lost, each producer keeps its order and c
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_mpsc_inbox

@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace test_core_op {
+
 namespace {
 
 using namespace coaccel;
@@ -373,3 +375,5 @@ TEST_CASE("transfers are checked against the length of the caller's memory")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_op

@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+namespace test_core_ref {
+
 namespace {
 
 using namespace coaccel;
@@ -107,3 +109,5 @@ TEST_CASE("an empty ref has only the empty subspan at zero")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_ref

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+namespace test_core_result {
+
 namespace {
 
 using namespace coaccel;
@@ -173,3 +175,5 @@ TEST_CASE("a result can be moved with a move-only value, and compared with a com
 }
 
 TEST_SUITE_END();
+
+} // namespace test_core_result

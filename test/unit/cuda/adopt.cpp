@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace test_cuda_adopt {
+
 // Buffers over memory of other CUDA code in the process.
 namespace {
 
@@ -272,3 +274,5 @@ TEST_CASE("an owner is never destroyed if work that hangs may still use its memo
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_adopt

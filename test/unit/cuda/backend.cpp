@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_backend {
+
 namespace {
 
 using namespace coaccel;
@@ -334,3 +336,5 @@ TEST_CASE("the destruction of a backend waits for pending work")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_backend

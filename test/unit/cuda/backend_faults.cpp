@@ -16,6 +16,8 @@
 #include <set>
 #include <string>
 
+namespace test_cuda_backend_faults {
+
 namespace {
 
 using namespace coaccel;
@@ -455,3 +457,5 @@ TEST_CASE("a fatal error in one context ends the other contexts too")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_backend_faults

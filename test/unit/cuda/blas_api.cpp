@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace test_cuda_blas_api {
+
 namespace {
 
 using namespace coaccel;
@@ -119,3 +121,5 @@ TEST_CASE("the installed cuBLAS, if any, is recent enough and is loaded once")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_blas_api

@@ -10,6 +10,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_cuda_blas_faults {
+
 namespace {
 
 using namespace coaccel;
@@ -104,3 +106,5 @@ TEST_CASE("errors that prevent the creation of a context do not end a live conte
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_blas_faults

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_cuda_blas_handle {
+
 namespace {
 
 using namespace coaccel;
@@ -370,3 +372,5 @@ TEST_CASE("TF32 is used only for f32 ops that request it")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_blas_handle

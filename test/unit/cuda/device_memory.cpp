@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_device_memory {
+
 namespace {
 
 using namespace coaccel;
@@ -393,3 +395,5 @@ TEST_CASE_FIXTURE(memory_fixture, "without a helper thread the pool does not gro
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_device_memory

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_driver_api {
+
 namespace {
 
 using namespace coaccel;
@@ -219,3 +221,5 @@ TEST_CASE("threads that load at the same time get the same table")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_driver_api

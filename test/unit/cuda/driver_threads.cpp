@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_cuda_driver_threads {
+
 namespace {
 
 using coaccel::cuda::driver_threads;
@@ -235,3 +237,5 @@ TEST_CASE("a job is refused if no thread can be started")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_driver_threads

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <unistd.h>
 
+namespace test_cuda_dynamic_library {
+
 namespace {
 
 using namespace coaccel;
@@ -117,3 +119,5 @@ TEST_CASE("the environment variable selects the file when the program does not")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_dynamic_library

@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 
+namespace test_cuda_error {
+
 namespace {
 
 using namespace coaccel;
@@ -209,3 +211,5 @@ TEST_CASE("asking for a message loads no driver")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_error

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_fake_cuda {
+
 namespace {
 
 using test::fake_cuda;
@@ -365,3 +367,5 @@ TEST_CASE("after a reset of the primary context calls fail as on hardware")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_fake_cuda

@@ -4,6 +4,8 @@
 #include <functional>
 #include <thread>
 
+namespace test_cuda_fake_cuda_captures {
+
 namespace {
 
 using namespace test;
@@ -208,3 +210,5 @@ TEST_CASE("a capture begins and ends once, on the thread that began it unless it
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_fake_cuda_captures

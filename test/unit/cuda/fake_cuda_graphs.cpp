@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace test_cuda_fake_cuda_graphs {
+
 namespace {
 
 using namespace test;
@@ -296,3 +298,5 @@ TEST_CASE("the arguments of a kernel node are changed for later launches, by the
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_fake_cuda_graphs

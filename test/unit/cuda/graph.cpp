@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace test_cuda_graph {
+
 // Graphs over existing buffers on the CUDA backend, over the fake driver. Its destructor reports what was left behind.
 namespace {
 
@@ -213,3 +215,5 @@ TEST_CASE("a launch that fails ends its run only")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_cuda_graph

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_interop {
+
 // Events between ops and other CUDA code in the process.
 namespace {
 
@@ -310,3 +312,5 @@ TEST_CASE("a fault reaches waits and records like other ops")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_interop

@@ -11,6 +11,8 @@
 #include <map>
 #include <set>
 
+namespace test_cuda_library_search {
+
 namespace {
 
 using namespace coaccel::cuda;
@@ -261,3 +263,5 @@ TEST_CASE("use_library applies to one library, and an empty path resets it")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_library_search

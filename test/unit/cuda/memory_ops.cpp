@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_memory_ops {
+
 namespace {
 
 using namespace coaccel;
@@ -313,3 +315,5 @@ TEST_CASE_FIXTURE(ops_fixture, "a user function gets the stream of its op")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_memory_ops

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace test_cuda_nvrtc_api {
+
 namespace {
 
 using namespace coaccel;
@@ -125,3 +127,5 @@ TEST_CASE("without a compiler a host function replaces a kernel, but not on a GP
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_nvrtc_api

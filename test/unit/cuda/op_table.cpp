@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_cuda_op_table {
+
 namespace {
 
 using namespace coaccel;
@@ -34,7 +36,8 @@ TEST_CASE("every op of the library has a row")
 
 TEST_CASE("ops with handles of this process have a row but no description, so that no worker runs them")
 {
-    for (const auto id : {info_of<interop::wait_event<float>>().id, info_of<interop::record_event<half>>().id}) {
+    for (const auto id :
+         {info_of<interop::wait_event<float>>().id, info_of<interop::record_event<coaccel::half>>().id}) {
         REQUIRE(cuda::all_ops().find(id) != nullptr);
         CHECK(cuda::all_ops().describe(id) == nullptr);
         CHECK_FALSE(bool(cuda::all_ops().find(id)->capturable));
@@ -67,7 +70,7 @@ TEST_CASE("an op can be part of a graph if its launch needs no memory of its own
     CHECK_FALSE(capturable(blas::dot<float>{}));
     CHECK(capturable(stored_reply<blas::dot<float>>{}));
     // A product with a factor of zero needs zeros.
-    blas::gemm<half> product;
+    blas::gemm<coaccel::half> product;
     product.m = product.n = product.k = 1;
     CHECK(capturable(product));
     product.alpha = 0;
@@ -80,3 +83,5 @@ TEST_CASE("an op can be part of a graph if its launch needs no memory of its own
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_op_table

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_cuda_pinned_pool {
+
 namespace {
 
 using namespace coaccel;
@@ -388,3 +390,5 @@ TEST_CASE("many threads allocate and release during a detach")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_pinned_pool

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+namespace test_cuda_pinned_slabs {
+
 namespace {
 
 using slabs = coaccel::cuda::pinned_slabs;
@@ -341,3 +343,5 @@ TEST_CASE("blocks never overlap and the counts are right, for random requests an
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_pinned_slabs

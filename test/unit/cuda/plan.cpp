@@ -312,7 +312,7 @@ TEST_CASE("two runs of an instance in one request have their own arguments")
 
 TEST_CASE("a context that dies while a plan is recorded ends the load")
 {
-    for (const char* function : {"cuStreamBeginCapture", "cuMemcpyHtoDAsync", "cuStreamEndCapture",
+    for (const char* function : {"cuModuleLoadData", "cuLaunchKernel", "cuStreamBeginCapture", "cuStreamEndCapture",
                                  "cuGraphInstantiateWithFlags", "cuGraphUpload", "cuStreamSynchronize"}) {
         CAPTURE(function);
         for_each_plan_context([&](context_world& w) {

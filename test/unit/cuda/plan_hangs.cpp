@@ -7,6 +7,8 @@
 
 #include <set>
 
+namespace test_cuda_plan_hangs {
+
 // Plans whose ops do not end when they are run for the first time.
 namespace {
 
@@ -155,3 +157,5 @@ TEST_CASE("a dropped context does not wait for a warm-up that never ends when ha
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_cuda_plan_hangs

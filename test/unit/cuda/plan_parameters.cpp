@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_cuda_plan_parameters {
+
 // Launches with parameters in plans, over the fake driver, whose destructor reports what was left behind.
 namespace {
 
@@ -152,3 +154,5 @@ TEST_CASE("a plan whose node is not found is not loaded, and leaves nothing")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_plan_parameters

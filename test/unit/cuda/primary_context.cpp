@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_primary_context {
+
 // All backends on a GPU use its primary context, together with other code in the process.
 namespace {
 
@@ -337,3 +339,5 @@ TEST_CASE("the capture mode of a thread is relaxed while it is in the context, a
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_primary_context

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_cuda_rand {
+
 namespace {
 
 using namespace coaccel;
@@ -312,3 +314,5 @@ TEST_CASE("cuRAND is refused if it is too old, and named")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_rand

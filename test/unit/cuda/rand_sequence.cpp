@@ -7,6 +7,8 @@
 
 #include <vector>
 
+namespace test_cuda_rand_sequence {
+
 // Compares our numbers of philox with those of this machine's cuRAND, which can generate them on the CPU.
 namespace {
 
@@ -70,3 +72,5 @@ TEST_CASE("cuRAND's own numbers of philox are the ones that the CPU backend make
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_rand_sequence

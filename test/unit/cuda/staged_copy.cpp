@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace test_cuda_staged_copy {
+
 namespace {
 
 using namespace coaccel;
@@ -478,3 +480,5 @@ TEST_CASE("many concurrent copies share the pinned memory")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_staged_copy

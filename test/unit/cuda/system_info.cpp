@@ -11,6 +11,8 @@
 #include <cstring>
 #include <thread>
 
+namespace test_cuda_system_info {
+
 namespace {
 
 using namespace coaccel;
@@ -205,3 +207,5 @@ TEST_CASE("this machine can be inspected, with or without a GPU")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_cuda_system_info

@@ -6,6 +6,8 @@
 #include <deque>
 #include <vector>
 
+namespace test_device_admission {
+
 namespace {
 
 using namespace coaccel;
@@ -342,3 +344,5 @@ TEST_CASE("the destructor destroys each remaining request once")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_admission

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_device_adopt {
+
 // Buffers over memory of the caller, on the host backend.
 namespace {
 
@@ -227,3 +229,5 @@ TEST_CASE("the host backend has no events of other code")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_adopt

@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+namespace test_device_bad_input {
+
 namespace {
 
 using namespace coaccel;
@@ -163,3 +165,5 @@ TEST_CASE("a missing GPU is an error with a reason, and the best device is then 
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_bad_input

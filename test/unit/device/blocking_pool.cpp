@@ -8,6 +8,8 @@
 #include <atomic>
 #include <optional>
 
+namespace test_device_blocking_pool {
+
 namespace {
 
 using coaccel::detail::blocking_pool;
@@ -81,3 +83,5 @@ TEST_CASE("destroying the execution context drops queued compilations and finish
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_blocking_pool

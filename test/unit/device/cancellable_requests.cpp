@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_device_cancellable_requests {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -68,3 +70,5 @@ TEST_CASE("requests may outlive the index")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_cancellable_requests

@@ -9,6 +9,8 @@
 
 #include <vector>
 
+namespace test_device_cancellation {
+
 namespace {
 
 using namespace coaccel;
@@ -205,3 +207,5 @@ TEST_CASE("an op races a timer with the awaitable operators")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_cancellation

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_device_completion_queue {
+
 namespace {
 
 using namespace coaccel;
@@ -280,3 +282,5 @@ TEST_CASE("several threads call each handler once, and each thread calls them in
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_completion_queue

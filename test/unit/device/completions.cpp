@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_device_completions {
+
 // Several completions in one turn of a device.
 
 namespace {
@@ -190,3 +192,5 @@ TEST_CASE("completions of one turn keep the order of the ops")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_completions

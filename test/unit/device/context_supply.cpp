@@ -9,6 +9,8 @@
 #include <memory>
 #include <thread>
 
+namespace test_device_context_supply {
+
 namespace {
 
 using namespace coaccel;
@@ -185,3 +187,5 @@ TEST_CASE("in a forked child a source without threads remains usable")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_context_supply

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_device_control_calls {
+
 namespace {
 
 using namespace coaccel;
@@ -181,3 +183,5 @@ TEST_CASE_FIXTURE(fixture, "all calls can be taken")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_control_calls

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <memory>
 
+namespace test_device_device_executor {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -138,3 +140,5 @@ TEST_CASE_FIXTURE(fixture, "released work leaves nothing on the execution contex
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_device_executor

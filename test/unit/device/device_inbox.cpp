@@ -4,6 +4,8 @@
 
 #include <vector>
 
+namespace test_device_device_inbox {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -77,3 +79,5 @@ TEST_CASE("a closed inbox schedules nothing, and its messages can still be taken
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_device_inbox

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+namespace test_device_device_options_text {
+
 namespace {
 
 using namespace coaccel;
@@ -154,3 +156,5 @@ TEST_CASE("the environment variable COACCEL_DEVICE sets the options")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_device_options_text

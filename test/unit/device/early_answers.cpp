@@ -16,6 +16,8 @@
 #include <tuple>
 #include <vector>
 
+namespace test_device_early_answers {
+
 namespace {
 
 using namespace coaccel;
@@ -315,3 +317,5 @@ TEST_CASE("a device finishes ops that completed early before it stops, and count
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_early_answers

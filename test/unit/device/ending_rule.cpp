@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+namespace test_device_ending_rule {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -57,3 +59,5 @@ TEST_CASE("of several cancellation types the one with the weakest guarantee coun
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_ending_rule

@@ -11,6 +11,8 @@
 #include <limits>
 #include <map>
 
+namespace test_device_exec {
+
 namespace {
 
 using namespace coaccel;
@@ -357,3 +359,5 @@ TEST_CASE("managed memory is an operand without conversion")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_exec

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <thread>
 
+namespace test_device_executor {
+
 namespace {
 
 using namespace coaccel;
@@ -73,3 +75,5 @@ TEST_CASE("poll() returns while an op runs, even near its expected end")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_executor

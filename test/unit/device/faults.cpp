@@ -8,6 +8,8 @@
 
 #include <vector>
 
+namespace test_device_faults {
+
 namespace {
 
 using namespace coaccel;
@@ -254,3 +256,5 @@ TEST_CASE("out of memory leaves the device as it was")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_faults

@@ -12,6 +12,8 @@
 #include <memory>
 #include <optional>
 
+namespace test_device_forks {
+
 // A process that forks while it has a device. The device's threads do not exist in the child.
 
 namespace {
@@ -215,3 +217,5 @@ TEST_CASE("a device without threads continues in a forked child")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_forks

@@ -14,6 +14,8 @@
 #include <future>
 #include <optional>
 
+namespace test_device_graph {
+
 namespace {
 
 using namespace coaccel;
@@ -332,3 +334,5 @@ TEST_CASE_FIXTURE(graph_fixture, "the statistics have one row for all graphs")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_graph

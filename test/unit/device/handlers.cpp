@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+namespace test_device_handlers {
+
 // Kinds of handlers, and operations that are started more than once.
 
 namespace {
@@ -223,3 +225,5 @@ TEST_CASE("every deferred operation may be started more than once")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_handlers

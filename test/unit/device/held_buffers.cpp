@@ -4,6 +4,8 @@
 
 #include <vector>
 
+namespace test_device_held_buffers {
+
 namespace {
 
 using namespace coaccel;
@@ -61,3 +63,5 @@ TEST_CASE("after the loss of the context nothing is held")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_held_buffers

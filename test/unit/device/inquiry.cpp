@@ -8,6 +8,8 @@
 #include <array>
 #include <limits>
 
+namespace test_device_inquiry {
+
 namespace {
 
 using namespace coaccel;
@@ -165,3 +167,5 @@ TEST_CASE("a run is overdue after a multiple of what the last runs took, and eac
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_inquiry

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+namespace test_device_instance_pool {
+
 namespace {
 
 using namespace coaccel;
@@ -395,3 +397,5 @@ TEST_CASE("no instance is used twice or lost, whatever happens")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_instance_pool

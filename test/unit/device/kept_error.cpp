@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace test_device_kept_error {
+
 namespace {
 
 using namespace coaccel;
@@ -49,3 +51,5 @@ TEST_CASE("success and the codes of others are kept as they are")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_kept_error

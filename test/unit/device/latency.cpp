@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+namespace test_device_latency {
+
 namespace {
 
 using coaccel::detail::latency_histogram;
@@ -56,3 +58,5 @@ TEST_CASE("negative, zero and very long durations are counted")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_latency

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+namespace test_device_lifecycle {
+
 namespace {
 
 using namespace coaccel;
@@ -506,3 +508,5 @@ TEST_CASE("stopping drops a replacement that has not begun, and cuts short one t
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_lifecycle

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+namespace test_device_lifecycle_walk {
+
 namespace {
 
 using namespace coaccel;
@@ -197,3 +199,5 @@ TEST_CASE("no order of events makes two contexts at once, loses a replacement or
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_lifecycle_walk

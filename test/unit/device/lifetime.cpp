@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_device_lifetime {
+
 namespace {
 
 using namespace coaccel;
@@ -349,3 +351,5 @@ TEST_CASE("a device refuses refs of another device")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_lifetime

@@ -14,6 +14,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace test_device_no_threads {
+
 // Behaviour when no thread can be started.
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("compiling without a thread is an error of that call only")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_no_threads

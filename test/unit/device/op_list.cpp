@@ -7,6 +7,8 @@
 
 #include <stdexcept>
 
+namespace test_device_op_list {
+
 namespace {
 
 using namespace coaccel;
@@ -129,3 +131,5 @@ TEST_CASE_FIXTURE(fixture, "a function may have more than eight operands")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_op_list

@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 
+namespace test_device_outlive {
+
 // Using a device after its execution context was destroyed. AddressSanitizer reports accesses to destroyed parts of it.
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("waiting ops and objects owned by their handlers are destroyed with th
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_outlive

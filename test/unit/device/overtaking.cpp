@@ -14,6 +14,8 @@
 #include <memory>
 #include <vector>
 
+namespace test_device_overtaking {
+
 namespace {
 
 using namespace coaccel;
@@ -225,3 +227,5 @@ TEST_CASE("on random histories conflicting requests start in order, the bounds h
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_overtaking

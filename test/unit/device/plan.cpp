@@ -16,6 +16,8 @@
 #include <numeric>
 #include <optional>
 
+namespace test_device_plan {
+
 namespace {
 
 using namespace coaccel;
@@ -429,3 +431,5 @@ TEST_CASE_FIXTURE(fixture, "the statistics name a plan and count its bytes")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_plan

@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+namespace test_device_plan_list {
+
 namespace {
 
 using namespace coaccel;
@@ -510,3 +512,5 @@ TEST_CASE_FIXTURE(fixture, "a request that ends after its context was closed cha
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_plan_list

@@ -9,6 +9,8 @@
 
 #include <vector>
 
+namespace test_device_plan_parameters {
+
 namespace {
 
 using namespace coaccel;
@@ -80,3 +82,5 @@ TEST_CASE("a run that waits for an instance keeps its values")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_plan_parameters

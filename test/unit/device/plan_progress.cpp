@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace test_device_plan_progress {
+
 namespace {
 
 using namespace coaccel;
@@ -142,3 +144,5 @@ TEST_CASE("a refused load reports nothing")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_plan_progress

@@ -13,6 +13,8 @@
 #include <optional>
 #include <vector>
 
+namespace test_device_plan_set {
+
 namespace {
 
 using namespace coaccel;
@@ -373,3 +375,5 @@ TEST_CASE("an io_context may be destroyed while a set is loaded and unloaded")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_plan_set

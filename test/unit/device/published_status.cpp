@@ -3,6 +3,8 @@
 #include <boost/asio/io_context.hpp>
 #include <doctest/doctest.h>
 
+namespace test_device_published_status {
+
 namespace {
 
 using namespace coaccel;
@@ -58,3 +60,5 @@ TEST_CASE_FIXTURE(fixture, "the generation is published separately")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_published_status

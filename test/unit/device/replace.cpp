@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+namespace test_device_replace {
+
 namespace {
 
 using namespace coaccel;
@@ -375,3 +377,5 @@ TEST_CASE("an empty device refuses a replacement")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_replace

@@ -16,6 +16,8 @@
 #include <memory>
 #include <vector>
 
+namespace test_device_reruns {
+
 // Runs of plans that were lost with their context. The host backend loses a context at the next op when the injector
 // is told so; this counts as a fault of the op.
 namespace {
@@ -516,3 +518,5 @@ TEST_CASE("calls of an empty plan name it")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_reruns

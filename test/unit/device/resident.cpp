@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_device_resident {
+
 namespace {
 
 using namespace coaccel;
@@ -500,3 +502,5 @@ TEST_CASE("a retried job sees no stale ref, however often the context is lost")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_resident

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+namespace test_device_retry {
+
 namespace {
 
 using namespace coaccel;
@@ -345,3 +347,5 @@ TEST_CASE("an op that was cancelled while it ran is not run again")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_retry

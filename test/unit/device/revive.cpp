@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_device_revive {
+
 namespace {
 
 using namespace coaccel;
@@ -168,3 +170,5 @@ TEST_CASE("a device may be stopped, and its execution context destroyed, during 
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_revive

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace test_device_shared_constants {
+
 namespace {
 
 using namespace coaccel;
@@ -472,3 +474,5 @@ TEST_CASE("constants are found by their content, as long as a plan owns them")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_shared_constants

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+namespace test_device_side_call_queues {
+
 namespace {
 
 using namespace coaccel;
@@ -156,3 +158,5 @@ TEST_CASE("all calls can be taken at once")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_side_call_queues

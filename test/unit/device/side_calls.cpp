@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 
+namespace test_device_side_calls {
+
 // Pinned and managed memory, and compilation: requests that do not go through the lanes.
 namespace {
 
@@ -239,3 +241,5 @@ TEST_CASE("a draining shutdown waits for a compilation")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_side_calls

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace test_device_standby_plans {
+
 namespace {
 
 using namespace coaccel;
@@ -557,3 +559,5 @@ TEST_CASE_FIXTURE(fixture, "a load that ends with the loss of the context is no 
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_standby_plans

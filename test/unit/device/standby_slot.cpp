@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_device_standby_slot {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -101,3 +103,5 @@ TEST_CASE("none is made while the last one is being ended")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_standby_slot

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace test_device_statistics {
+
 namespace {
 
 using namespace coaccel;
@@ -140,3 +142,5 @@ TEST_CASE("the high-water mark is the most memory in use at one time")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_statistics

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+namespace test_device_temporary_range {
+
 namespace {
 
 using namespace coaccel;
@@ -79,3 +81,5 @@ TEST_CASE("a temporary view works with any token")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_temporary_range

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_device_timer_rule {
+
 namespace {
 
 using coaccel::detail::timer_rule;
@@ -62,3 +64,5 @@ TEST_CASE("work that arrives meanwhile keeps the timer")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_timer_rule

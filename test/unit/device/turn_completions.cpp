@@ -6,6 +6,8 @@
 #include <deque>
 #include <string>
 
+namespace test_device_turn_completions {
+
 namespace {
 
 using namespace coaccel;
@@ -125,3 +127,5 @@ TEST_CASE_FIXTURE(fixture, "completions of this turn and of earlier turns can be
 }
 
 TEST_SUITE_END();
+
+} // namespace test_device_turn_completions

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_device_with {
+
 namespace {
 
 using namespace coaccel;
@@ -108,3 +110,5 @@ TEST_CASE("the object returned by `with` keeps the device alive like a copy of i
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_with

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace test_device_with_retry {
+
 namespace {
 
 using namespace coaccel;
@@ -160,3 +162,5 @@ TEST_CASE("a job on a device survives its context")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_device_with_retry

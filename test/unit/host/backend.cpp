@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_host_backend {
+
 namespace {
 
 using namespace coaccel;
@@ -301,3 +303,5 @@ TEST_CASE("each error is classified as a fault")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_backend

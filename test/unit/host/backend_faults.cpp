@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_host_backend_faults {
+
 namespace {
 
 using namespace coaccel;
@@ -218,3 +220,5 @@ TEST_CASE("create refuses bad options, and fails as often as the injector demand
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_backend_faults

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_host_backend_stress {
+
 namespace {
 
 using namespace coaccel;
@@ -166,3 +168,5 @@ TEST_CASE("threads that synchronise, query and read the status do not disturb th
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_backend_stress

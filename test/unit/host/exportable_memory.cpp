@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fcntl.h>
 
+namespace test_host_exportable_memory {
+
 namespace {
 
 using namespace coaccel;
@@ -220,3 +222,5 @@ TEST_CASE("a released buffer is unmapped after the ops that use it")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_exportable_memory

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_host_fault_injector {
+
 namespace {
 
 using namespace coaccel;
@@ -159,3 +161,5 @@ TEST_CASE("with many threads, each planned fault and each refusal is injected ex
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_fault_injector

@@ -4,6 +4,8 @@
 
 #include <deque>
 
+namespace test_host_host_options {
+
 namespace {
 
 using namespace coaccel;
@@ -91,3 +93,5 @@ TEST_CASE("options that are out of range, or would block the caller, are refused
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_host_options

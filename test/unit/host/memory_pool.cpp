@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_host_memory_pool {
+
 namespace {
 
 using namespace coaccel;
@@ -254,3 +256,5 @@ TEST_CASE("with many threads the counters stay right")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_memory_pool

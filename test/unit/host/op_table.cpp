@@ -8,6 +8,8 @@
 #include <set>
 #include <stdexcept>
 
+namespace test_host_op_table {
+
 namespace {
 
 using namespace coaccel;
@@ -95,3 +97,5 @@ TEST_CASE("a kernel's reply is written, and its exception becomes the op's statu
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_op_table

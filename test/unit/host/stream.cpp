@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_host_stream {
+
 namespace {
 
 using namespace coaccel;
@@ -184,3 +186,5 @@ TEST_CASE("with concurrent runners and watchers, every watcher is called once an
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_stream

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_host_stream_runners {
+
 namespace {
 
 using namespace coaccel;
@@ -151,3 +153,5 @@ TEST_CASE("the failure to start a thread is reported as an error")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_host_stream_runners

@@ -4,6 +4,8 @@
 
 #include <type_traits>
 
+namespace test_jit_compile_options {
+
 using namespace coaccel;
 
 TEST_SUITE_BEGIN("jit::compile_options");
@@ -43,3 +45,5 @@ TEST_CASE("every setter is visible in its getter, also in a copy")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_compile_options

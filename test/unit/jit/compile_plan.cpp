@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+namespace test_jit_compile_plan {
+
 namespace {
 
 using namespace coaccel;
@@ -258,3 +260,5 @@ TEST_CASE("code with a precompiled header has no key")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_compile_plan

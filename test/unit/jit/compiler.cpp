@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+namespace test_jit_compiler {
+
 namespace {
 
 using namespace coaccel;
@@ -199,3 +201,5 @@ TEST_CASE("the host function is checked against the kernel")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_compiler

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_jit_compiler_cache {
+
 namespace {
 
 using namespace coaccel;
@@ -260,3 +262,5 @@ TEST_CASE("a cache hit takes less than half the time of a compilation")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_compiler_cache

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+namespace test_jit_compiler_errors {
+
 namespace {
 
 using namespace coaccel;
@@ -116,3 +118,5 @@ TEST_CASE("trailing line breaks of the log are removed")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_compiler_errors

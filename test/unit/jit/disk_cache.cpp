@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_jit_disk_cache {
+
 namespace {
 
 using namespace coaccel;
@@ -312,3 +314,5 @@ TEST_CASE("the default folder comes from the environment")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_disk_cache

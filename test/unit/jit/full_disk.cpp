@@ -4,6 +4,8 @@
 #include <csignal>
 #include <sys/resource.h>
 
+namespace test_jit_full_disk {
+
 namespace {
 
 using namespace coaccel;
@@ -52,3 +54,5 @@ TEST_CASE("a full disk stores nothing, and no partial file is left behind")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_jit_full_disk

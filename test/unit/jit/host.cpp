@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace test_jit_host {
+
 namespace {
 
 using namespace coaccel;
@@ -124,3 +126,5 @@ TEST_CASE("a host-only kernel keeps the reason for its missing device code")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_host

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_jit_include_names {
+
 namespace {
 
 using namespace coaccel;
@@ -128,3 +130,5 @@ TEST_CASE("a name that a macro may produce makes the result unknown")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_include_names

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sys/stat.h>
 
+namespace test_jit_include_scan {
+
 namespace {
 
 using namespace coaccel;
@@ -70,3 +72,5 @@ TEST_CASE("an unreadable file makes the result unknown")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_include_scan

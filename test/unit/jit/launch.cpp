@@ -3,6 +3,8 @@
 
 #include <vector>
 
+namespace test_jit_launch {
+
 namespace {
 
 using namespace coaccel;
@@ -236,3 +238,5 @@ TEST_CASE("a host function gets the same number for every kernel")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_launch

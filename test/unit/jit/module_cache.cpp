@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_jit_module_cache {
+
 namespace {
 
 using namespace coaccel;
@@ -355,3 +357,5 @@ TEST_CASE("after a context dies during a load the driver gets no more calls")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_module_cache

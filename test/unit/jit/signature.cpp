@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <ostream>
 
+namespace test_jit_signature {
+
 namespace {
 
 using namespace coaccel;
@@ -191,3 +193,5 @@ TEST_CASE("a host function with different parameters is refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_signature

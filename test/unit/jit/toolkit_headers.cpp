@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+namespace test_jit_toolkit_headers {
+
 namespace {
 
 using namespace coaccel;
@@ -91,3 +93,5 @@ TEST_CASE("an update with the same versions changes the identity")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_toolkit_headers

@@ -4,6 +4,8 @@
 
 #include <complex>
 
+namespace test_jit_types {
+
 namespace {
 
 using namespace coaccel;
@@ -127,3 +129,5 @@ TEST_CASE("types have readable names")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_jit_types

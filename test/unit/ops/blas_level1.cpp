@@ -10,6 +10,8 @@
 #include <limits>
 #include <set>
 
+namespace test_ops_blas_level1 {
+
 namespace {
 
 using namespace coaccel;
@@ -423,3 +425,5 @@ TEST_CASE("a reply can be stored in device memory")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_blas_level1

@@ -7,6 +7,8 @@
 
 #include <limits>
 
+namespace test_ops_blas_level2 {
+
 namespace {
 
 using namespace coaccel;
@@ -221,3 +223,5 @@ TEST_CASE("an output that overlaps an input is refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_blas_level2

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+namespace test_ops_blas_level3 {
+
 namespace {
 
 using namespace coaccel;
@@ -337,3 +339,5 @@ TEST_CASE("two inputs may be one buffer, and an output may not overlap an input"
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_blas_level3

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace test_ops_check {
+
 namespace {
 
 using namespace coaccel;
@@ -369,3 +371,5 @@ TEST_CASE("extents are exact up to the largest that fits")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_check

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_ops_graph_runs {
+
 namespace {
 
 using namespace coaccel;
@@ -234,3 +236,5 @@ TEST_CASE("refs that do not fit are refused when they are recorded")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_ops_graph_runs

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string_view>
 
+namespace test_ops_memory {
+
 namespace {
 
 using namespace coaccel;
@@ -135,3 +137,5 @@ TEST_CASE("an invalid op fails with its error and leaves the device as it was")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_memory

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace test_ops_messages {
+
 // The error messages of refused ops: op, field and value, for every op and every reason.
 namespace {
 
@@ -265,3 +267,5 @@ TEST_CASE("errors of memory ops name the offending field or range")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_messages

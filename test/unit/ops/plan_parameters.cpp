@@ -9,6 +9,8 @@
 
 #include <vector>
 
+namespace test_ops_plan_parameters {
+
 // Plans with parameters on any device.
 namespace {
 
@@ -152,3 +154,5 @@ TEST_CASE("values that do not match the parameters are refused with the names of
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_ops_plan_parameters

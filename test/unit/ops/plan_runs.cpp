@@ -14,6 +14,8 @@
 #include <numeric>
 #include <string_view>
 
+namespace test_ops_plan_runs {
+
 namespace {
 
 using namespace coaccel;
@@ -354,3 +356,5 @@ TEST_CASE("the memory of an unloaded plan can be used again")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_ops_plan_runs

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <numeric>
 
+namespace test_ops_rand {
+
 // Test cases for any device. A CPU has the generators philox and mt19937 only.
 namespace {
 
@@ -481,3 +483,5 @@ TEST_CASE("a device keeps the state of 256 generators, and starts older ones aga
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_rand

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace test_ops_reference {
+
 // docs/operations.md has a table for every op of the host backend, with a row for every described field.
 namespace {
 
@@ -84,3 +86,5 @@ TEST_CASE("the reference has a table for every host op and a row for every field
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_reference

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+namespace test_ops_refusals {
+
 // The errors of a device for ops that its context refuses. The messages do not depend on where the context is.
 namespace {
 
@@ -230,3 +232,5 @@ TEST_CASE("the message for a function missing in every plug-in names the functio
 }
 
 TEST_SUITE_END();
+
+} // namespace test_ops_refusals

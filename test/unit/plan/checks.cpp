@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace test_plan_checks {
+
 namespace {
 
 using namespace coaccel;
@@ -370,3 +372,5 @@ TEST_CASE("messages about a plan without a name begin with 'plan'")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_checks

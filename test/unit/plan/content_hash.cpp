@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+namespace test_plan_content_hash {
+
 namespace {
 
 using namespace coaccel;
@@ -73,3 +75,5 @@ TEST_CASE("two texts in a row differ from the same characters split elsewhere")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_content_hash

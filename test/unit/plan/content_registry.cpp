@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_plan_content_registry {
+
 namespace {
 
 using namespace coaccel;
@@ -130,3 +132,5 @@ TEST_CASE("plans that were built or read from files share their constants")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_content_registry

@@ -11,6 +11,8 @@
 #include <memory>
 #include <string>
 
+namespace test_plan_file_damage {
+
 namespace {
 
 using namespace coaccel;
@@ -371,3 +373,5 @@ TEST_CASE("a file is loaded by its path, and a damaged one is named")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_plan_file_damage

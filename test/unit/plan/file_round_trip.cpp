@@ -17,6 +17,8 @@
 #include <fstream>
 #include <set>
 
+namespace test_plan_file_round_trip {
+
 namespace {
 
 using namespace coaccel;
@@ -396,3 +398,5 @@ TEST_CASE("a plan can be saved over the file that it was loaded from")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_plan_file_round_trip

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace test_plan_file_saving {
+
 namespace {
 
 using namespace coaccel;
@@ -230,3 +232,5 @@ TEST_CASE("what exists only in this process is not saved, and the file stays as 
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_plan_file_saving

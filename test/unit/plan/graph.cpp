@@ -9,6 +9,8 @@
 
 #include <cstring>
 
+namespace test_plan_graph {
+
 namespace {
 
 using namespace coaccel;
@@ -156,3 +158,5 @@ TEST_CASE("errors name the graph, the op and the field")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_plan_graph

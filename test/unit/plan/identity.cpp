@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace test_plan_identity {
+
 namespace {
 
 using namespace coaccel;
@@ -193,3 +195,5 @@ TEST_CASE("an id in text has 32 digits")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_identity

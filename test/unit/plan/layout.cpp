@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_plan_layout {
+
 namespace {
 
 using namespace coaccel;
@@ -292,3 +294,5 @@ TEST_CASE("slots of random plans that are used at the same time do not share mem
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_layout

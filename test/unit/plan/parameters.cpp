@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace test_plan_parameters {
+
 namespace {
 
 using namespace coaccel;
@@ -208,3 +210,5 @@ TEST_CASE("what cannot be a parameter is refused with the names of op and field"
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_parameters

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_plan_plan_builder {
+
 namespace {
 
 using namespace coaccel;
@@ -223,3 +225,5 @@ TEST_CASE("the memory of a description counts what plans need once, for each ins
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_plan_builder

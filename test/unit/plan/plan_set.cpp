@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_plan_plan_set {
+
 namespace {
 
 using namespace coaccel;
@@ -304,3 +306,5 @@ TEST_CASE("the graph has a cluster for each plan, and the common states outside"
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_plan_set

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+namespace test_plan_range_set {
+
 TEST_SUITE_BEGIN("range_set");
 
 TEST_CASE("the first gap is that of a set of single elements")
@@ -39,3 +41,5 @@ TEST_CASE("the first gap is that of a set of single elements")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_range_set

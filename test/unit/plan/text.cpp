@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace test_plan_text {
+
 namespace {
 
 using namespace coaccel;
@@ -221,3 +223,5 @@ TEST_CASE("labels of the graph are escaped")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plan_text

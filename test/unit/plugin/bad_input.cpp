@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+namespace test_plugin_bad_input {
+
 using namespace coaccel;
 using test::isolated_fixture;
 using test::on_each_device;
@@ -228,3 +230,5 @@ TEST_CASE("refs are checked like those of other ops")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plugin_bad_input

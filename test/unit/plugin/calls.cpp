@@ -3,6 +3,8 @@
 #include <coaccel/core/half.hpp>
 #include <coaccel/device/seq.hpp>
 
+namespace test_plugin_calls {
+
 using namespace coaccel;
 using test::isolated_fixture;
 using test::on_each_device;
@@ -119,3 +121,5 @@ TEST_CASE("the device survives a function that crashes its worker")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_plugin_calls

@@ -23,6 +23,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace test_posix_child_process {
+
 namespace {
 
 using namespace coaccel;
@@ -380,3 +382,5 @@ TEST_CASE("a forked child does not affect its parent's process")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_child_process

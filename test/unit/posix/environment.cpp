@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+namespace test_posix_environment {
+
 using namespace coaccel::detail;
 
 TEST_SUITE_BEGIN("environment");
@@ -40,3 +42,5 @@ TEST_CASE("a value comes from the latest copy, regardless of later changes to th
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_environment

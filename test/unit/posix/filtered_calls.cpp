@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_posix_filtered_calls {
+
 // Containers filter system calls. A filter applies to a thread and to the threads it creates: here to the launcher, as
 // long as no other child keeps one alive.
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("a child inherits no other descriptors where close_range is refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_filtered_calls

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace test_posix_fork_detector {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -40,3 +42,5 @@ TEST_CASE("a child of a forked child is detected too")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_fork_detector

@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+namespace test_posix_machine_limits {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -113,3 +115,5 @@ TEST_CASE("the reported memory and CPU count of this machine are positive")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_machine_limits

@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <utility>
 
+namespace test_posix_shared_memory {
+
 namespace {
 
 using coaccel::errc;
@@ -158,3 +160,5 @@ TEST_CASE("a move transfers the mapping and the descriptor")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_shared_memory

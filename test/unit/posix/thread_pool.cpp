@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+namespace test_posix_thread_pool {
+
 namespace {
 
 using coaccel::detail::thread_pool;
@@ -80,3 +82,5 @@ TEST_CASE("finish runs the queued jobs, stop drops and destroys them")
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_posix_thread_pool

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace test_posix_trusted_file {
+
 namespace {
 
 using namespace coaccel;
@@ -201,3 +203,5 @@ TEST_CASE("with elevated rights only root and the effective user are trusted")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_trusted_file

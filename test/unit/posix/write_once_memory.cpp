@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <utility>
 
+namespace test_posix_write_once_memory {
+
 namespace {
 
 using namespace coaccel;
@@ -152,3 +154,5 @@ TEST_CASE("impossible sizes and a lack of descriptors are errors")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_posix_write_once_memory

@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+namespace test_rand_generator {
+
 namespace {
 
 using namespace coaccel;
@@ -91,3 +93,5 @@ TEST_CASE("Sobol numbers fill whole dimensions, with words of their own size")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_rand_generator

@@ -6,6 +6,8 @@
 
 #include <set>
 
+namespace test_rand_philox {
+
 namespace {
 
 using namespace coaccel;
@@ -90,3 +92,5 @@ TEST_CASE("the position of a generator advances by what an op uses")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_rand_philox

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace test_worker_chosen_libraries {
+
 using namespace coaccel;
 using namespace coaccel::worker;
 using cuda::vendor_library;
@@ -37,3 +39,5 @@ TEST_CASE("a library chosen by the program replaces the one from the environment
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_chosen_libraries

@@ -12,6 +12,8 @@
 #include <numeric>
 #include <vector>
 
+namespace test_worker_chunked_copies {
+
 namespace {
 
 using namespace coaccel;
@@ -342,3 +344,5 @@ TEST_CASE_FIXTURE(fixture, "pieces that the worker may still use keep their memo
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_chunked_copies

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+namespace test_worker_chunked_copy {
+
 namespace {
 
 using namespace coaccel;
@@ -250,3 +252,5 @@ TEST_CASE("a chunk holds whole elements of every type, and eight chunks fit into
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_chunked_copy

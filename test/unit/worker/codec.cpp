@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+namespace test_worker_codec {
+
 namespace {
 
 using namespace coaccel;
@@ -316,3 +318,5 @@ TEST_CASE("a cleared encoder starts an empty record")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_codec

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+namespace test_worker_codec_vendor {
+
 using namespace coaccel;
 using namespace coaccel::worker;
 
@@ -39,3 +41,5 @@ TEST_CASE("an error of a vendor's library keeps its category")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_codec_vendor

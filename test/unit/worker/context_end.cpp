@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+namespace test_worker_context_end {
+
 namespace {
 
 using namespace coaccel;
@@ -98,3 +100,5 @@ TEST_CASE("a dropped context is dead at once")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_context_end

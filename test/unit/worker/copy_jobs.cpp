@@ -11,6 +11,8 @@
 #include <numeric>
 #include <set>
 
+namespace test_worker_copy_jobs {
+
 namespace {
 
 using namespace coaccel;
@@ -198,3 +200,5 @@ TEST_CASE("a dropped job is destroyed")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_copy_jobs

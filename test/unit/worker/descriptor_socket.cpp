@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_worker_descriptor_socket {
+
 namespace {
 
 using namespace coaccel;
@@ -156,3 +158,5 @@ TEST_CASE_FIXTURE(fixture, "sending to a peer that does not read does not block"
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_descriptor_socket

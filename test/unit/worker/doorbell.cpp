@@ -16,6 +16,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace test_worker_doorbell {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -215,3 +217,5 @@ TEST_CASE("a wait on an invalid descriptor fails")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_doorbell

@@ -5,6 +5,8 @@
 #include <boost/asio/io_context.hpp>
 #include <doctest/doctest.h>
 
+namespace test_worker_doorbell_waiter {
+
 using namespace coaccel;
 using worker::doorbell;
 using worker::doorbell_waiter;
@@ -80,3 +82,5 @@ TEST_CASE("a stopped waiter requests no turn")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_doorbell_waiter

@@ -6,6 +6,8 @@
 
 #include <csignal>
 
+namespace test_worker_end_report {
+
 using namespace coaccel;
 using namespace coaccel::detail;
 using namespace coaccel::worker;
@@ -78,3 +80,5 @@ TEST_CASE("the exit status from the system precedes the status that the worker r
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_end_report

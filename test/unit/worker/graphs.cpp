@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_graphs {
+
 namespace {
 
 using namespace coaccel;
@@ -96,3 +98,5 @@ TEST_CASE("an instance of a graph has the refs of its runs, and refs that do not
 TEST_SUITE_END();
 
 } // namespace
+
+} // namespace test_worker_graphs

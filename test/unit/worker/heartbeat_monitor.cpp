@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+namespace test_worker_heartbeat_monitor {
+
 namespace {
 
 using namespace coaccel;
@@ -93,3 +95,5 @@ TEST_CASE("before the first beat the start timeout applies, and without a heartb
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_heartbeat_monitor

@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+namespace test_worker_held_requests {
+
 namespace {
 
 using namespace coaccel;
@@ -186,3 +188,5 @@ TEST_CASE_FIXTURE(fixture, "the requests can be taken, and the releases are forg
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_held_requests

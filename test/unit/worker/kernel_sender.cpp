@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace test_worker_kernel_sender {
+
 namespace {
 
 using namespace coaccel;
@@ -165,3 +167,5 @@ TEST_CASE("destroyed kernels are forgotten before the worker is full")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_kernel_sender

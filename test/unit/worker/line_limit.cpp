@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_line_limit {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -79,3 +81,5 @@ TEST_CASE_FIXTURE(fixture, "dropped lines are counted and reported at intervals"
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_line_limit

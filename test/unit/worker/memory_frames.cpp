@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_memory_frames {
+
 namespace {
 
 using namespace coaccel;
@@ -69,3 +71,5 @@ TEST_CASE("an export is decoded to what was encoded, and refused if it is not wh
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_memory_frames

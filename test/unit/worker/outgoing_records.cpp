@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+namespace test_worker_outgoing_records {
+
 namespace {
 
 using namespace coaccel::worker;
@@ -150,3 +152,5 @@ TEST_CASE_FIXTURE(fixture, "a flush into an invalid ring reports it, and counts 
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_outgoing_records

@@ -15,6 +15,8 @@
 #include <map>
 #include <string>
 
+namespace test_worker_plan_codec {
+
 namespace {
 
 using namespace coaccel;
@@ -449,3 +451,5 @@ TEST_CASE("mutated plans are decoded to what they say, or refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_plan_codec

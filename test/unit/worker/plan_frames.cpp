@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_plan_frames {
+
 namespace {
 
 using namespace coaccel;
@@ -152,3 +154,5 @@ TEST_CASE("a run with an empty or a large staged argument is refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_plan_frames

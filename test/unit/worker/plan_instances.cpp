@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_plan_instances {
+
 namespace {
 
 using namespace coaccel;
@@ -115,3 +117,5 @@ TEST_CASE("the release of a buffer waits for every instance that uses it")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_plan_instances

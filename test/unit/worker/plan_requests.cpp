@@ -11,6 +11,8 @@
 
 #include <cstring>
 
+namespace test_worker_plan_requests {
+
 // Loads, runs and unloads of plans in the worker.
 namespace {
 
@@ -192,3 +194,5 @@ TEST_CASE("runs and loads as plain ops are refused, and so is an unload with oth
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_plan_requests

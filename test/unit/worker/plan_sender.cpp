@@ -6,6 +6,8 @@
 
 #include <memory>
 
+namespace test_worker_plan_sender {
+
 namespace {
 
 using namespace coaccel;
@@ -152,3 +154,5 @@ TEST_CASE("a plan beyond the limits is refused, and nothing is sent")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_plan_sender

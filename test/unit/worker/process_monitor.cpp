@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_worker_process_monitor {
+
 namespace {
 
 using namespace coaccel;
@@ -454,3 +456,5 @@ TEST_CASE("a forked child does not affect its parent's monitor")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_process_monitor

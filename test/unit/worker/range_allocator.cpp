@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+namespace test_worker_range_allocator {
+
 namespace {
 
 using coaccel::worker::range_allocator;
@@ -187,3 +189,5 @@ TEST_CASE("random use agrees with a naive allocator")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_range_allocator

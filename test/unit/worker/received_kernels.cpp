@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace test_worker_received_kernels {
+
 namespace {
 
 using namespace coaccel;
@@ -142,3 +144,5 @@ TEST_CASE("10,000 kernels and one of 32 MiB are within the default limits")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_received_kernels

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_received_plans {
+
 namespace {
 
 using namespace coaccel;
@@ -107,3 +109,5 @@ TEST_CASE("the limits are kept")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_received_plans

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_remote_buffers {
+
 namespace {
 
 using namespace coaccel;
@@ -83,3 +85,5 @@ TEST_CASE("a buffer is live until its caller releases it, even if it is removed 
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_buffers

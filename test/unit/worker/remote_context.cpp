@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+namespace test_worker_remote_context {
+
 namespace {
 
 using namespace coaccel;
@@ -393,3 +395,5 @@ TEST_CASE("the loss of the worker fails every outstanding request once and relea
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_context

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+namespace test_worker_remote_copies {
+
 namespace {
 
 using namespace coaccel;
@@ -216,3 +218,5 @@ TEST_CASE("an upload that lost two workers refers to no buffer of either")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_copies

@@ -12,6 +12,8 @@
 
 #include <optional>
 
+namespace test_worker_remote_fuzz {
+
 // Mutated records for the parent. A failure message contains the seed, which reproduces the records.
 namespace {
 
@@ -179,3 +181,5 @@ TEST_CASE("with a worker that writes garbage every request ends once and the sta
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_fuzz

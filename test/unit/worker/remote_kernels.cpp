@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+namespace test_worker_remote_kernels {
+
 namespace {
 
 using namespace coaccel;
@@ -173,3 +175,5 @@ TEST_CASE("a kernel with a host function runs in a worker that can use its devic
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_kernels

@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace test_worker_remote_memory {
+
 // Memory that outlives the worker, in the parent.
 namespace {
 
@@ -268,3 +270,5 @@ TEST_CASE("a worker whose backend cannot export is not asked")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_memory

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_worker_remote_plan_runs {
+
 namespace {
 
 using namespace coaccel;
@@ -271,3 +273,5 @@ TEST_CASE("a run together with other ops is refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_plan_runs

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+namespace test_worker_remote_plans {
+
 namespace {
 
 using namespace coaccel;
@@ -191,3 +193,5 @@ TEST_CASE("a plan with too many constants for one message is refused")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_plans

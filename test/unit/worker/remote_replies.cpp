@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+namespace test_worker_remote_replies {
+
 namespace {
 
 using namespace coaccel;
@@ -154,3 +156,5 @@ TEST_CASE("a context without a spin time never polls")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_replies

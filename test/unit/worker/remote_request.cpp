@@ -16,6 +16,8 @@
 #include <cstring>
 #include <vector>
 
+namespace test_worker_remote_request {
+
 namespace {
 
 using namespace coaccel;
@@ -438,3 +440,5 @@ TEST_CASE("a plug-in call is validated like a launch, and its name is checked by
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_remote_request

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_reply_estimator {
+
 namespace {
 
 using namespace coaccel;
@@ -114,3 +116,5 @@ TEST_CASE_FIXTURE(fixture, "requests sent later do not change the estimate")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_reply_estimator

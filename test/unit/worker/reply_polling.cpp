@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace test_worker_reply_polling {
+
 namespace {
 
 using namespace coaccel;
@@ -230,3 +232,5 @@ TEST_CASE("the decisions are consistent in every sequence of turns")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_reply_polling

@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+namespace test_worker_reply_slots {
+
 TEST_SUITE_BEGIN("reply_slots");
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("for_each reaches every entry that is awaited")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_reply_slots

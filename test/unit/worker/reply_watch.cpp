@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_reply_watch {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,3 +99,5 @@ TEST_CASE("the limit follows from the options and does not overflow")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_reply_watch

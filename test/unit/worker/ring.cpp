@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_worker_ring {
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,3 +274,5 @@ TEST_CASE("no wake-up is missed when both sides sleep at every turn")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_ring

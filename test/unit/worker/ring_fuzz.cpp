@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_worker_ring_fuzz {
+
 namespace {
 
 using namespace coaccel::detail;
@@ -198,3 +200,5 @@ TEST_CASE("a process that overwrites the ring during reads does no harm")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_ring_fuzz

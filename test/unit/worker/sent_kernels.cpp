@@ -7,6 +7,8 @@
 
 #include <string>
 
+namespace test_worker_sent_kernels {
+
 namespace {
 
 using namespace coaccel;
@@ -135,3 +137,5 @@ TEST_CASE("the worker accepts exactly the kernels for which there is room")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_sent_kernels

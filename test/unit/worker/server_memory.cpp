@@ -12,6 +12,8 @@
 #include <optional>
 #include <thread>
 
+namespace test_worker_server_memory {
+
 // Memory that outlives the worker, in the worker.
 namespace {
 
@@ -247,3 +249,5 @@ TEST_CASE("a record without its descriptor is a protocol error")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_server_memory

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_split_runs {
+
 namespace {
 
 using namespace coaccel;
@@ -122,3 +124,5 @@ TEST_CASE("only writes before a run and reads after it are accepted")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_split_runs

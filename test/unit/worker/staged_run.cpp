@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+namespace test_worker_staged_run {
+
 namespace {
 
 using namespace coaccel;
@@ -91,3 +93,5 @@ TEST_CASE("a run without arguments needs no block")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_staged_run

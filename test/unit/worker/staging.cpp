@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace test_worker_staging {
+
 namespace {
 
 using namespace coaccel;
@@ -225,3 +227,5 @@ TEST_CASE("threads that allocate and release concurrently never get the same mem
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_staging

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace test_worker_standard_streams {
+
 namespace {
 
 using namespace coaccel;
@@ -82,3 +84,5 @@ TEST_CASE("in a process without standard streams no new descriptor gets one of t
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_standard_streams

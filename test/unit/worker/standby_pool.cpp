@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace test_worker_standby_pool {
+
 namespace {
 
 using namespace coaccel;
@@ -277,3 +279,5 @@ TEST_CASE("a forked child has no standbys, and does not affect those of its pare
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_standby_pool

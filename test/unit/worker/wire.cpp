@@ -7,6 +7,8 @@
 
 #include <vector>
 
+namespace test_worker_wire {
+
 namespace {
 
 using namespace coaccel;
@@ -348,3 +350,5 @@ TEST_CASE("the identity of a build is constant and not zero")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_wire

@@ -17,6 +17,8 @@
 #include <sys/mman.h>
 #include <thread>
 
+namespace test_worker_wire_fuzz {
+
 // Mutated records for the worker. A failure message contains the seed, which reproduces the records.
 namespace {
 
@@ -513,3 +515,5 @@ TEST_CASE("a server keeps its replies until they are read")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_wire_fuzz

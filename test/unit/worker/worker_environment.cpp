@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_worker_worker_environment {
+
 using namespace coaccel;
 using namespace coaccel::worker;
 using detail::environment;
@@ -30,3 +32,5 @@ TEST_CASE("a worker of a process with elevated rights gets no environment variab
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_worker_environment

@@ -24,6 +24,8 @@
 #include <unistd.h>
 #include <utility>
 
+namespace test_worker_worker_link {
+
 namespace {
 
 using namespace coaccel;
@@ -480,3 +482,5 @@ TEST_CASE("a worker is lost when the program closes the descriptors that watch i
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_worker_link

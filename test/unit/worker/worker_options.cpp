@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+namespace test_worker_worker_options {
+
 namespace {
 
 using namespace coaccel;
@@ -63,3 +65,5 @@ TEST_CASE("values just out of range are refused, and their neighbours in range a
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_worker_options

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+namespace test_worker_wrong_replies {
+
 namespace {
 
 using namespace coaccel;
@@ -203,3 +205,5 @@ TEST_CASE("without hang_timeout a worker may take any amount of time")
 }
 
 TEST_SUITE_END();
+
+} // namespace test_worker_wrong_replies
