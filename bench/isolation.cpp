@@ -75,7 +75,7 @@ double recovery_time(one_device& d, const recovery& r)
     const std::vector<float> data(1, 1.0f);
     d.idle_for(r.between);
     const auto before = d.gpu().status().generation;
-    loss_seen = 0;
+    forget_losses();
     r.fault(d);
     for (;;) {
         const auto made = d.outcome_of<buffer<float>>(d.gpu().async_upload(std::span<const float>(data)));
@@ -84,10 +84,7 @@ double recovery_time(one_device& d, const recovery& r)
         if (!made && !is_context_lost(made.error()))
             throw failure("after a fault: " + made.error().message());
     }
-    const auto ended = clock::now();
-    if (loss_seen == 0)
-        throw failure("no worker was lost");
-    return std::chrono::duration<double>(ended.time_since_epoch() - clock::duration(loss_seen)).count();
+    return seconds_from_loss(clock::now());
 }
 
 /// The duration of the first and of the second product in a worker that has just taken over.
@@ -128,6 +125,18 @@ device_options isolated(device_options o, std::chrono::nanoseconds spin)
     o.restart.max_restarts = 1000;
     o.restart.multiplier = 1;
     return o;
+}
+
+void forget_losses() noexcept
+{
+    loss_seen = 0;
+}
+
+double seconds_from_loss(clock::time_point ended)
+{
+    if (loss_seen == 0)
+        throw failure("no worker was lost");
+    return std::chrono::duration<double>(ended.time_since_epoch() - clock::duration(loss_seen)).count();
 }
 
 void copy_rows(rows& table, const device_options& o)

@@ -52,6 +52,11 @@ void depth_row(rows& table, Player& ours, Player& theirs)
     table.push_back(at_most("worker_depth64", scaled(p, to_us), 1.5, "us/op", "<= 1.5"));
 }
 
+/// Forgets which losses of workers the log of isolated devices has told about so far.
+void forget_losses() noexcept;
+/// The seconds from the first message about the loss of a worker to this time.
+double seconds_from_loss(clock::time_point ended);
+
 /// Adds the rows of copies from and to pageable and pinned memory.
 void copy_rows(rows& table, const device_options& o);
 

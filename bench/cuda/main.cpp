@@ -53,10 +53,11 @@ void print_machine(const stage& s)
     std::fflush(stdout);
 }
 
-measurement watched(std::string names, const stage& s, void (*measure)(const stage&, rows&))
+measurement watched(std::string names, const stage& s, void (*measure)(const stage&, rows&),
+                    std::chrono::seconds at_most = limit)
 {
-    return {names, [names, &s, measure](rows& table) {
-                const watchdog guard(names, limit);
+    return {names, [names, &s, measure, at_most](rows& table) {
+                const watchdog guard(names, at_most);
                 measure(s, table);
             }};
 }
@@ -106,6 +107,10 @@ std::vector<measurement> all_of(const stage& s)
         watched("worker_h2d_64m worker_d2h_64m worker_h2d_64m_pinned worker_d2h_64m_pinned", s, worker_copy_rows),
         watched("recover_warm", s, worker_warm_row),
         watched("recover_cold", s, worker_cold_row),
+        watched("plan_recover_warm", s, plan_recover_row),
+        // Most of its time it makes and uploads the constants.
+        watched("plan_recover_8g", s, plan_recover_8g_row, 3 * limit),
+        watched("standby_memory", s, standby_memory_row),
     };
 }
 

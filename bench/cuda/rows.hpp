@@ -47,6 +47,9 @@ void worker_depth_row(const stage& s, rows& table);
 void worker_copy_rows(const stage& s, rows& table);
 void worker_warm_row(const stage& s, rows& table);
 void worker_cold_row(const stage& s, rows& table);
+void plan_recover_row(const stage& s, rows& table);
+void plan_recover_8g_row(const stage& s, rows& table);
+void standby_memory_row(const stage& s, rows& table);
 void worker_memory_row(const stage& s, rows& table);
 
 /// Prints the cost of the individual steps.

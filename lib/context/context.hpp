@@ -27,6 +27,8 @@ using owner_list = std::vector<std::shared_ptr<void>>;
 enum class loss_cause : std::uint8_t {
     /// An error of its work, or of the process in which it ran.
     fault,
+    /// The hardware. It says nothing about the work, but what the memory contains is not reliable.
+    hardware,
     /// Something else, such as a signal from another process. It says nothing about the work.
     outside,
 };
@@ -75,6 +77,15 @@ struct context_identity {
     std::uint32_t generation = 0;
 };
 
+/// What a buffer of exported memory is to be. Preconditions: the number of bytes fits in 63 bits.
+struct imported_buffer {
+    std::uint64_t count = 0; ///< In elements.
+    dtype type = dtype::u8;
+    memory_access access = memory_access::read_only;
+
+    std::uint64_t bytes() const noexcept { return count * size_of(type); }
+};
+
 /// One generation of a device: buffers, lanes and in-flight ops.
 ///
 /// All functions except the destructor are called in the device's turn. The destructor may block and is called outside
@@ -107,17 +118,18 @@ public:
     /// Whether buffers of memory_kind::exportable can be made and exported.
     virtual bool can_export() const noexcept { return false; }
 
-    /// Makes the memory of an exportable buffer read-only for good, and returns a descriptor with which other processes
-    /// can import it, even after the end of this one. If it fails, the buffer can be used as before.
+    /// Returns a descriptor with which other processes can import the memory of an exportable buffer, even after the
+    /// end of this one. With memory_access::read_only, the memory is read-only from then on. If it fails, the buffer
+    /// can be used as before.
     ///
     /// Errors: errc::unsupported_op; errc::invalid_argument for another kind of buffer, a part of one, or one that ops
     /// still use; errc::out_of_memory.
-    virtual result<unique_fd> export_buffer(const any_ref&) { return errc::unsupported_op; }
+    virtual result<unique_fd> export_buffer(const any_ref&, memory_access) { return errc::unsupported_op; }
 
-    /// Makes a read-only buffer of exported memory, with elements of dtype::u8.
+    /// Makes a buffer of memory that was exported with this access.
     ///
     /// Errors: errc::unsupported_op; errc::invalid_argument for a descriptor of something else; errc::out_of_memory.
-    virtual result<any_ref> import_buffer(unique_fd, std::uint64_t bytes) { return (void)bytes, errc::unsupported_op; }
+    virtual result<any_ref> import_buffer(unique_fd, const imported_buffer&) { return errc::unsupported_op; }
 
     /// The description of the op with this id; null if it is not supported.
     virtual const op_info* describe(std::uint64_t op_id) const noexcept = 0;

@@ -62,14 +62,14 @@ public:
         return false;
     }
 
-    result<unique_fd> export_buffer(const any_ref& buffer) override
+    result<unique_fd> export_buffer(const any_ref& buffer, memory_access access) override
     {
         if (faults_.dying())
             return errc::context_lost;
-        if constexpr (requires { backend_->export_memory(nullptr, 0); }) {
+        if constexpr (requires { backend_->export_memory(nullptr, 0, access); }) {
             [[maybe_unused]] const entry here(*this);
             BOOST_OUTCOME_TRY(auto* const found, buffers_.find_exportable(buffer));
-            auto made = backend_->export_memory(found->memory, found->size);
+            auto made = backend_->export_memory(found->memory, found->size, access);
             if (!made)
                 return faults_.failed(made.error());
             return made;
@@ -77,17 +77,17 @@ public:
         return errc::unsupported_op;
     }
 
-    result<any_ref> import_buffer(unique_fd descriptor, std::uint64_t bytes) override
+    result<any_ref> import_buffer(unique_fd descriptor, const imported_buffer& what) override
     {
         if (faults_.dying())
             return errc::context_lost;
-        if constexpr (requires { backend_->import_memory(std::move(descriptor), 0); }) {
+        if constexpr (requires { backend_->import_memory(std::move(descriptor), 0, what.access); }) {
             [[maybe_unused]] const entry here(*this);
             BOOST_OUTCOME_TRYV(buffers_.prepare());
-            const auto memory = backend_->import_memory(std::move(descriptor), bytes);
+            const auto memory = backend_->import_memory(std::move(descriptor), what.bytes(), what.access);
             if (!memory)
                 return faults_.failed(memory.error());
-            return buffers_.add_imported(memory.value(), bytes);
+            return buffers_.add_imported(memory.value(), what);
         }
         return errc::unsupported_op;
     }

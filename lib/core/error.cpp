@@ -60,6 +60,7 @@ const char* text(errc e) noexcept
     case errc::file_invalid: return "a file is damaged or of another kind";
     case errc::file_version: return "a file has another version of its format";
     case errc::not_savable: return "the plan uses something that exists only in this process";
+    case errc::buffer_suspect: return "durable memory may have been half-written when a context was lost";
     case errc::plan_quarantined: return "too many runs of the plan have ended the context of its device";
     }
     return "unknown coaccel error";
@@ -101,7 +102,8 @@ fault class_of(errc e) noexcept
     case errc::actor_failed:
     case errc::actor_stopped:
     case errc::device_stopped:
-    case errc::plan_quarantined: return fault::stopped;
+    case errc::plan_quarantined:
+    case errc::buffer_suspect: return fault::stopped;
     case errc::context_lost:
     case errc::stale_ref:
     case errc::worker_exited:

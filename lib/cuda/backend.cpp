@@ -35,9 +35,11 @@ backend::backend(const options& o, const driver_api& api, context_handle context
       helpers_(api, context_.native(), o.helper_threads),
       pinned_(std::make_shared<pinned_pool>(api, helpers_, o.pinned_limit)),
       events_(api, CU_EVENT_DISABLE_TIMING | (o.blocking_events ? unsigned(CU_EVENT_BLOCKING_SYNC) : 0u)),
-      memory_(api, helpers_, [this] { notify_progress(); }), modules_(*this),
-      copies_({api, helpers_, *pinned_, busy_with_callers, [this](CUresult r) { return check(r); },
-               [this] { notify_progress(); }, [this] { return aborted(); }}),
+      memory_(api, helpers_, [this] { notify_progress(); }),
+      exportable_(
+          api, helpers_, memory_, [this](CUresult r) { return check(r); }, [this] { notify_progress(); }),
+      modules_(*this), copies_({api, helpers_, *pinned_, busy_with_callers, [this](CUresult r) { return check(r); },
+                                [this] { notify_progress(); }, [this] { return aborted(); }}),
       blocking_(helpers_, [this] { notify_progress(); })
 {}
 
@@ -91,7 +93,10 @@ error_code backend::set_up()
         return pool.error();
     pool_ = pool.value();
     memory_.use(pool_, growth_, options_);
-    return {};
+    bool can_export = false;
+    if (auto ec = check(exportable_memory::find_support(api_, device(), can_export)))
+        return ec;
+    return can_export ? exportable_.use(device()) : error_code();
 }
 
 void backend::synchronize_streams() noexcept
@@ -123,6 +128,7 @@ void backend::tear_down() noexcept
     }
     streams_.clear();
     events_.clear();
+    exportable_.destroy();
     memory_.destroy();
     pinned_->detach(pinned_pool::context_end::healthy);
     for (void* memory : registered_)
@@ -248,7 +254,7 @@ result<void*> backend::allocate(stream& s, std::size_t bytes, memory_kind kind)
     if (dead())
         return sticky_error();
     if (kind == memory_kind::exportable)
-        return errc::unsupported_op;
+        return can_export() ? exportable_.allocate(bytes) : errc::unsupported_op;
     allocations_ = s.state_->native;
     return memory_.allocate(allocations_, bytes, kind);
 }
@@ -257,10 +263,29 @@ void backend::release(stream& s, void* memory, std::size_t bytes, memory_kind ki
 {
     if (dead())
         return;
+    // The engine releases it only when nothing uses it any more.
+    if (kind == memory_kind::exportable)
+        return exportable_.release(memory);
     const CUstream where = s.state_->native;
     const auto left =
         where == allocations_ ? device_memory::last_use::unused : device_memory::last_use::in_stream_order;
     (void)check(memory_.release(where, memory, bytes, kind, left));
+}
+
+result<detail::unique_fd> backend::export_memory(void* memory, std::size_t, memory_access access)
+{
+    if (dead())
+        return sticky_error();
+    return exportable_.export_memory(memory, access);
+}
+
+result<void*> backend::import_memory(detail::unique_fd descriptor, std::size_t bytes, memory_access access)
+{
+    if (dead())
+        return sticky_error();
+    if (!can_export())
+        return errc::unsupported_op;
+    return exportable_.import_memory(descriptor, bytes, access);
 }
 
 error_code backend::pin(std::span<std::byte> memory)

@@ -11,6 +11,7 @@
 #include "cuda/jit/module_cache.hpp"
 #include "cuda/loader/library_tables.hpp"
 #include "cuda/memory/device_memory.hpp"
+#include "cuda/memory/exportable_memory.hpp"
 #include "cuda/memory/pinned_pool.hpp"
 #include "cuda/memory/staged_copy.hpp"
 #include "cuda/op_libraries.hpp"
@@ -83,9 +84,9 @@ public:
 
     result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind);
     void release(stream& s, void* memory, std::size_t bytes, memory_kind kind) noexcept;
-    /// cuMemCreate with a POSIX descriptor, cuMemExportToShareableHandle and cuMemImportFromShareableHandle would do
-    /// it.
-    static bool can_export() noexcept { return false; }
+    bool can_export() const noexcept { return exportable_.available(); }
+    result<detail::unique_fd> export_memory(void* memory, std::size_t bytes, memory_access access);
+    result<void*> import_memory(detail::unique_fd descriptor, std::size_t bytes, memory_access access);
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
     error_code pin(std::span<std::byte> memory);
     /// Refuses memory of other code that the ops cannot use. Defined in memory/check_memory.cpp.
@@ -185,6 +186,7 @@ private:
     std::shared_ptr<pinned_pool> pinned_;
     event_pool events_;
     device_memory memory_;
+    exportable_memory exportable_;
     module_cache modules_;
     staged_copies copies_;
     blocking_ops blocking_;

@@ -2,6 +2,7 @@
 
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/driver/error.hpp"
+#include "cuda/memory/exportable_memory.hpp"
 
 #include <utility>
 
@@ -35,6 +36,8 @@ result<gpu_report> describe(const driver_api& api, int ordinal)
     BOOST_OUTCOME_TRY(const int minor, attribute(api, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
     gpu.compute_capability = major * 10 + minor;
     BOOST_OUTCOME_TRY(gpu.multiprocessors, attribute(api, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    if (const error_code ec = make_error(exportable_memory::find_support(api, device, gpu.exports_memory)))
+        return ec;
     return gpu;
 }
 

@@ -1,6 +1,7 @@
 #ifndef COACCEL_DEVICE_COMMON_STATES_HPP
 #define COACCEL_DEVICE_COMMON_STATES_HPP
 
+#include "device/durable_state.hpp"
 #include "device/instance_pool.hpp"
 
 #include <cstddef>
@@ -22,7 +23,8 @@ class common_states {
 public:
     /// `users`: for each state, how many plans use it.
     explicit common_states(std::vector<std::uint32_t> users)
-        : users_(std::move(users)), refs_{std::vector<any_ref>(users_.size()), std::vector<any_ref>(users_.size())}
+        : users_(std::move(users)), refs_{std::vector<any_ref>(users_.size()), std::vector<any_ref>(users_.size())},
+          durable_(users_.size())
     {}
 
     /// Its buffer; a ref without a device if no plan has made it yet.
@@ -41,7 +43,18 @@ public:
     /// left.
     any_ref leave(std::size_t i) noexcept
     {
-        return --users_[i] > 0 ? any_ref{} : std::exchange(refs(context_place::current)[i], {});
+        if (--users_[i] > 0)
+            return {};
+        durable_[i].reset();
+        return std::exchange(refs(context_place::current)[i], {});
+    }
+
+    /// The state if it is durable, made when it is first asked for. Null if no plan on the device uses it.
+    std::shared_ptr<durable_state> durable(std::size_t i)
+    {
+        if (!durable_[i] && users_[i] > 0)
+            durable_[i] = std::make_shared<durable_state>();
+        return durable_[i];
     }
 
     /// The context is gone.
@@ -71,6 +84,7 @@ private:
 
     std::vector<std::uint32_t> users_;
     std::vector<any_ref> refs_[2];
+    std::vector<std::shared_ptr<durable_state>> durable_;
 };
 
 } // namespace coaccel::detail

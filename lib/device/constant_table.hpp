@@ -1,18 +1,18 @@
 #ifndef COACCEL_DEVICE_CONSTANT_TABLE_HPP
 #define COACCEL_DEVICE_CONSTANT_TABLE_HPP
 
-#include <coaccel/plan/detail/plan_data.hpp>
+#include "device/constant_groups.hpp"
 
 #include <algorithm>
 #include <vector>
 
 namespace coaccel::detail {
 
-/// The constants of the loaded plans in the current context. Equal constants share a buffer.
+/// The constants of the loaded plans in the current context. Equal groups of constants share a buffer.
 class constant_table {
 public:
     /// The buffer with this content, which gets one more user; a ref without a device if there is none.
-    any_ref use(const plan_content& c) noexcept
+    any_ref use(const constant_group& c) noexcept
     {
         const auto found = find(c);
         if (found == all_.end())
@@ -22,7 +22,7 @@ public:
     }
 
     /// A buffer with this content and one user.
-    void add(const plan_content& c, const any_ref& ref) { all_.push_back({c, ref, 1}); }
+    void add(const constant_group& c, const any_ref& ref) { all_.push_back({c, ref, 1}); }
 
     /// A user leaves. Returns the buffer if it was the last one, otherwise a ref without a device.
     any_ref leave(const any_ref& buffer) noexcept
@@ -34,23 +34,20 @@ public:
         return buffer;
     }
 
-    /// Compares no bytes, which was done when the plans were finished: it may take long.
-    static bool equal(const plan_content& a, const plan_content& b) noexcept { return a.identity == b.identity; }
-
     /// The context is gone.
     void clear() noexcept { all_.clear(); }
     std::size_t size() const noexcept { return all_.size(); }
 
 private:
     struct entry {
-        plan_content content;
+        constant_group content;
         any_ref ref;
         std::size_t users;
     };
 
-    std::vector<entry>::iterator find(const plan_content& c) noexcept
+    std::vector<entry>::iterator find(const constant_group& c) noexcept
     {
-        return std::ranges::find_if(all_, [&](const entry& e) { return equal(e.content, c); });
+        return std::ranges::find(all_, c, &entry::content);
     }
 
     std::vector<entry> all_;

@@ -38,8 +38,8 @@ device_core::device_core(asio::any_io_executor ex, const device_options& options
     : executor_(std::move(ex)), options_(options), identity_{next_device_id(), 0},
       supply_(executor_, find_usable_source(options, executor())),
       life_(supply_.unusable() ? restart_policy{} : options.restart), admission_(options.queue),
-      completions_(context_of(executor())), standby_slot_(supply_.makes_standbys()), random_(identity_.device),
-      published_(executor())
+      durable_(identity_.device), completions_(context_of(executor())), standby_slot_(supply_.makes_standbys()),
+      random_(identity_.device), published_(executor())
 {}
 
 device_core::~device_core()
@@ -157,7 +157,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         // The last run of one of them may have ended.
         if (dropped_plans_)
             close_dropped_plans();
-        if (context_ && (can_launch() || can_advance_plans()))
+        if (context_ && (can_launch() || can_advance_plans() || can_advance_durable()))
             next.when = next_turn::kind::again;
     }
     const next_turn of_standby = advance_standby();
@@ -165,7 +165,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         next.when = next_turn::kind::again;
     next.at = std::min(next.at, of_standby.at);
     if (!context_) {
-        releases_.clear();
+        release_without_context();
         // Without a context there is nothing to unload.
         if (!plans_.pending() && std::ranges::any_of(plans_.all(), [](const auto& p) { return p->closing; }))
             forget_plans();
@@ -180,7 +180,8 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         fill(call.stats);
         complete(call, {});
     });
-    follow(life_.advance_replace(admission_.in_flight() > 0 || may_start() || plans_.pending()));
+    follow(life_.advance_replace(admission_.in_flight() > 0 || may_start() || plans_.pending() || durable_.pending() ||
+                                 durable_.must_import()));
     advance_stop();
     publish();
     if (!unused_.empty())
@@ -202,6 +203,7 @@ next_turn device_core::work(clock::duration patience)
     const context::scope here(*context_);
     if (life_.open())
         serve_side_calls();
+    advance_durable();
     // A suspect that can start does not wait for further instances, which only other runs need.
     if (admission_.isolating())
         launch();
@@ -327,6 +329,11 @@ void device_core::shutdown(async_op_list& out) noexcept
     completions_.take_all(out);
     take_side_calls(out);
     take_plan_calls(out);
+    while (durable_call* r = durable_.first_call()) {
+        (void)durable_.remove(*r);
+        out.push_back(*r);
+    }
+    durable_.clear();
     empty_inbox(out);
     executor_.let_go(out);
     // Not destroyed here, under the lock of the execution context's list, but together with `out`.

@@ -9,6 +9,7 @@
 #include "device/control_calls.hpp"
 #include "device/device_executor.hpp"
 #include "device/device_inbox.hpp"
+#include "device/durable_buffers.hpp"
 #include "device/ending_rule.hpp"
 #include "device/held_buffers.hpp"
 #include "device/inquiry.hpp"
@@ -139,6 +140,15 @@ private:
     {
         return life_.open() ? admission::order::overtaking : admission::order::strict;
     }
+    /// Imports go on during a replacement, because requests for the old context may wait for them.
+    durable_buffers::scope durable_scope() const noexcept
+    {
+        return life_.open() ? durable_buffers::scope::all : durable_buffers::scope::imports;
+    }
+    bool can_advance_durable() const noexcept
+    {
+        return life_.running() && context_->accepting() && durable_.has_next(durable_scope()) && !admission_.occupied();
+    }
     void launch();
     void serve_side_calls();
     error_code begin_compile(compile_call& call);
@@ -181,6 +191,19 @@ private:
     static void begin_run(request& r) noexcept;
     static void end_run(request& r) noexcept;
 
+    void on_durable(durable_call& r);
+    void on_trust(trust_call& r);
+    void lose_states(loss_cause cause);
+    void close_states();
+    void refuse_suspect_plans();
+    static error_code is_suspect(const loaded_plan& p);
+    void advance_durable();
+    void on_durable_part(load_part& part, const error_code& ec);
+    void end_durable_calls(const error_code& ec);
+    void drop_durable_call(durable_call& r);
+    void release_without_context();
+    error_code enter_graph(std::vector<listed_op>& ops);
+
     void take_side_calls(async_op_list& out) noexcept;
     bool is_repeatable(const request& r) const noexcept;
     bool run_again(request& r, const error_code& ec) noexcept;
@@ -189,13 +212,17 @@ private:
     static error_code is_quarantined(const loaded_plan& p) noexcept;
     void on_revive_plan(revive_plan_call& r);
     void note_started(request& r) noexcept;
+    static void note_ended(const request& r, const error_code& ec) noexcept;
     void note_pace(const request& r) noexcept;
     void look_for_overdue();
     void end_long_isolation();
     void give_up(request& r, ending why) noexcept;
     void count(const request& r, const error_code& ec) noexcept;
     void complete(request& r, error_code ec) noexcept;
-    bool has_work() const noexcept { return !admission_.empty() || !compiles_.empty() || plans_.has_calls(); }
+    bool has_work() const noexcept
+    {
+        return !admission_.empty() || !compiles_.empty() || plans_.has_calls() || durable_.first_call();
+    }
     void publish();
     void fill(device_stats& s) const;
     /// For the parts that end requests.
@@ -219,6 +246,7 @@ private:
     compile_calls compiles_;
     plan_list plans_;
     held_buffers held_;
+    durable_buffers durable_;
     std::uint64_t graphs_recorded_ = 0;
     /// A plan without handles may still be open.
     bool dropped_plans_ = false;

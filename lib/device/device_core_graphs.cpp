@@ -56,6 +56,8 @@ graph_call::~graph_call() = default;
 result<std::shared_ptr<loaded_plan>> device_core::make_graph(load_call& r)
 {
     const std::string name = "graph " + std::to_string(++graphs_recorded_);
+    if (auto ec = enter_graph(op_list_access::ops(*r.recorded)))
+        return ec;
     BOOST_OUTCOME_TRY(auto recorded, record_graph(std::move(op_list_access::ops(*r.recorded)), name));
     // A release that waits for earlier requests has not reached the context yet.
     for (std::size_t i = 0; i < recorded.buffers.size(); ++i)
@@ -69,8 +71,9 @@ result<std::shared_ptr<loaded_plan>> device_core::make_graph(load_call& r)
 /// A buffer that a graph uses is released after the graph.
 void device_core::release(const any_ref& buffer)
 {
-    if (!held_.delay_release(buffer))
-        context_->release(buffer);
+    const any_ref here = is_durable(buffer) ? durable_.release(buffer) : buffer;
+    if (here.device != 0 && !held_.delay_release(here))
+        context_->release(here);
 }
 
 /// Why a run of a graph cannot be accepted.

@@ -91,6 +91,8 @@ void device_core::on_lost(error_code why, loss_cause cause)
     const bool replaceable = context_->replaceable();
     dispose(std::move(context_));
     forget_plans();
+    durable_.context_lost(cause);
+    lose_states(cause);
     follow_failure(why, replaceable ? judge(why, cause) : life_.lost_for_good(why));
 }
 
@@ -149,6 +151,8 @@ void device_core::close_context()
     if (life_.stopping())
         *maker = supply_.take_factory();
     forget_plans();
+    durable_.context_closed();
+    close_states();
     executor_.begin(device_executor::work::context);
     supply_.run_end([self = shared_from_this(), maker = std::move(maker),
                      last = std::shared_ptr<context>(std::move(context_))]() mutable {
@@ -175,6 +179,7 @@ void device_core::fail_everything()
         complete(*r, errc::device_failed);
     end_side_calls(errc::device_failed);
     end_plan_calls(errc::device_failed);
+    end_durable_calls(errc::device_failed);
     end_standby();
     if (life_.failed_for_good())
         supply_.drop_factory();
@@ -195,6 +200,8 @@ void device_core::finish_stop()
         complete(*r, errc::device_stopped);
     end_side_calls(errc::device_stopped);
     end_plans(errc::device_stopped);
+    end_durable_calls(errc::device_stopped);
+    durable_.clear();
     controls_.end_shutdowns(completer());
     publish();
     published_.close();
@@ -208,8 +215,12 @@ void device_core::lose_as_orphan()
     // A thread of the parent process that was creating or closing a context at the fork reports nothing here. A context
     // that is closed after the fork is closed by a thread of this process.
     const bool first = supply_.notice_orphan();
-    if (first)
+    if (first) {
         disown_standby();
+        // The memory belongs to the parent; a child that held it would keep it after the end of the parent.
+        end_durable_calls(errc::context_lost);
+        durable_.clear();
+    }
     const bool parents_work = first && executor_.has(device_executor::work::context);
     if (parents_work)
         executor_.end(device_executor::work::context);

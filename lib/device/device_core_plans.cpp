@@ -23,8 +23,15 @@ error_code of_plan(const loaded_plan& p, const error_code& ec)
     return what == errc{} ? ec : op_error(what, p.title.text, {ec.message()});
 }
 
+/// Null: the plan has no durable state.
+const plan_slot* first_durable(const plan_data& plan) noexcept
+{
+    const auto found = std::ranges::find_if(plan.slots, [](const plan_slot& s) { return s.durable.has_value(); });
+    return found == plan.slots.end() ? nullptr : &*found;
+}
+
 /// Makes the plans of the call; nothing is loaded yet.
-error_code make_plans(load_call& r, std::chrono::nanoseconds hang_timeout)
+error_code make_plans(load_call& r, std::chrono::nanoseconds hang_timeout, isolation where)
 {
     if (!r.set)
         return op_error(errc::invalid_argument, "async_load", {"the plan set is empty"});
@@ -36,6 +43,13 @@ error_code make_plans(load_call& r, std::chrono::nanoseconds hang_timeout)
     if (r.how.suspect_after.enabled() && hang_timeout.count() == 0)
         return op_error(errc::invalid_option, "async_load",
                         {"suspect_after needs context.hang_timeout, which ends a run that never ends"});
+    if (where != isolation::worker)
+        for (const set_plan& p : set.plans)
+            if (const plan_slot* const s = first_durable(*plan_access::data(p.plan)))
+                return op_error(errc::unsupported_op, "async_load",
+                                {"the state ", s->name,
+                                 " is durable, and the device is in this process, where memory ends with its context; "
+                                 "use isolation::worker"});
     const auto common = set.users.empty() ? nullptr : std::make_shared<common_states>(set.users);
     for (const set_plan& p : set.plans) {
         const bool shares = std::ranges::any_of(p.states, [](std::uint32_t i) { return i != own_state; });
@@ -81,7 +95,7 @@ void device_core::on_load(load_call& r)
         if (!graph)
             return complete(r, graph.error());
         r.made.push_back(std::move(graph).value());
-    } else if (auto ec = make_plans(r, options_.context.hang_timeout)) {
+    } else if (auto ec = make_plans(r, options_.context.hang_timeout, options_.isolation)) {
         return complete(r, ec);
     }
     for (const auto& p : r.made) {
@@ -137,6 +151,8 @@ error_code device_core::check_run(const run_call& r) const noexcept
         return is_unloaded(p);
     if (p.is_quarantined())
         return is_quarantined(p);
+    if (p.is_suspect())
+        return is_suspect(p);
     return r.refused() ? r.refused() : p.broken.get();
 }
 

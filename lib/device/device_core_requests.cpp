@@ -35,6 +35,8 @@ void device_core::on_request(request& r)
     case request_kind::load: return on_load(static_cast<load_call&>(r));
     case request_kind::unload: return on_unload(static_cast<unload_call&>(r));
     case request_kind::revive_plan: return on_revive_plan(static_cast<revive_plan_call&>(r));
+    case request_kind::durable: return on_durable(static_cast<durable_call&>(r));
+    case request_kind::trust: return on_trust(static_cast<trust_call&>(r));
     case request_kind::part: break;
     }
 }
@@ -70,6 +72,7 @@ void device_core::on_shutdown(shutdown_call& r)
         complete(*waiting, errc::device_stopped);
     end_side_calls(errc::device_stopped);
     end_plan_calls(errc::device_stopped);
+    end_durable_calls(errc::device_stopped);
 }
 
 void device_core::on_replace(request& r)
@@ -115,8 +118,10 @@ void device_core::on_cancel(std::uint64_t cancel_id, ending why)
     case request_kind::compile: compiles_.remove(static_cast<compile_call&>(r)); break;
     case request_kind::load: cancel_load(static_cast<load_call&>(r)); break;
     case request_kind::unload: static_cast<unload_call&>(r).detach_plans(); break;
-    // It is answered in the turn in which it arrives.
+    case request_kind::durable: drop_durable_call(static_cast<durable_call&>(r)); break;
+    // They are answered in the turn in which they arrive.
     case request_kind::revive_plan:
+    case request_kind::trust:
     case request_kind::part: return;
     case request_kind::start:
     case request_kind::shutdown:
@@ -137,6 +142,7 @@ void device_core::on_cancel_all()
     admission_.for_each_in_flight([this](request& r) { give_up(r, ending::terminal); });
     end_side_calls(asio::error::operation_aborted);
     end_plan_calls(asio::error::operation_aborted);
+    end_durable_calls(asio::error::operation_aborted);
 }
 
 // A release never overtakes earlier requests.
@@ -185,7 +191,9 @@ bool device_core::may_start() noexcept
 {
     const request* next = admission_.front();
     // A suspect is alone on the device; requests for plans count as others.
-    if (admission_.isolating() && plans_.pending())
+    if (admission_.isolating() && (plans_.pending() || durable_.pending()))
+        return false;
+    if (durable_.must_import())
         return false;
     return next && life_.running() && (life_.open() || controls_.precedes_replacement(next->sequence));
 }
@@ -201,7 +209,10 @@ void device_core::launch()
             use_instance(static_cast<run_call&>(*r));
         // First, because it may end at once.
         note_started(*r);
-        context_->submit(*r, now_);
+        if (const auto ec = durable_.begin(*r))
+            finished(*r, ec);
+        else
+            context_->submit(*r, now_);
     }
 }
 
@@ -209,9 +220,13 @@ void device_core::finished(request& r, error_code ec) noexcept
 {
     if (r.call == request_kind::part) {
         auto& part = static_cast<load_part&>(r);
+        if (part.durable)
+            return on_durable_part(part, ec);
         return part.standby ? on_standby_part(part, ec) : on_part(part, ec);
     }
     admission_.finished(r);
+    durable_.end(r, ec);
+    note_ended(r, ec);
     if (run_again(r, ec))
         return;
     inquiry_.ended(r);
@@ -257,6 +272,7 @@ void device_core::fill(device_stats& s) const
     s.convicted = convicted_;
     s.quarantined_plans = static_cast<std::uint64_t>(
         std::ranges::count_if(plans_.all(), [](const auto& p) { return p->is_quarantined(); }));
+    s.suspect_buffers = durable_.suspects();
     if (context_) {
         s.backend = context_->backend_name();
         s.hardware = context_->hardware();
@@ -264,7 +280,7 @@ void device_core::fill(device_stats& s) const
         s.live_buffers = context_->live_buffers();
     }
     // The contexts do not count it, and it exists without any.
-    s.memory.shared = plans_.shared().bytes();
+    s.memory.shared = plans_.shared().bytes() + plans_.durable_bytes() + durable_.bytes();
     s.memory.used += s.memory.shared;
     s.memory.reserved += s.memory.shared;
     s.memory.high_water += s.memory.shared;

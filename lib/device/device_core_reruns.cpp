@@ -39,7 +39,7 @@ bool has_tries_left(const request& r) noexcept
     return r.losses < (once ? 2 : most_losses);
 }
 
-/// Whether its operands refer only to memory that it allocates itself.
+/// Whether its operands refer only to memory that it allocates itself, or that outlives the context.
 bool names_nothing_old(const request& r) noexcept
 {
     const auto made_before = [&](std::size_t op, const any_ref& ref) {
@@ -50,7 +50,7 @@ bool names_nothing_old(const request& r) noexcept
     for (std::size_t i = 0; i < r.ops.size(); ++i)
         for (std::size_t f = 0; f < r.ops[i].info->operands.size(); ++f) {
             const any_ref& ref = operand_of(r.ops[i], f);
-            if (ref.device != 0 && !made_before(i, ref))
+            if (ref.device != 0 && !is_durable(ref) && !made_before(i, ref))
                 return false;
         }
     return true;
@@ -153,6 +153,10 @@ void device_core::on_revive_plan(revive_plan_call& r)
     loaded_plan& p = *r.plan;
     p.poison.reset();
     p.quarantined.store(false, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < p.durable_states.size(); ++i)
+        if (p.durable_states[i] && p.rule_of(i) == suspect_rule::fail)
+            p.durable_states[i]->trust.trust();
+    refuse_suspect_plans();
     complete(r, p.gone || p.closing ? is_unloaded(p) : error_code());
 }
 
@@ -162,6 +166,10 @@ void device_core::note_started(request& r) noexcept
     // Not every context notes it.
     r.launched = now_;
     const loaded_plan* const p = plan_of(r);
+    if (p)
+        for (const auto& s : p->durable_states)
+            if (s)
+                s->trust.write_started();
     if (r.suspicion != suspicion::none) {
         ++reruns_;
         isolation_end_ = now_ + longest_isolation(options_.context.hang_timeout);
@@ -171,6 +179,19 @@ void device_core::note_started(request& r) noexcept
     }
     if (p && p->pace.enabled() && !r.was_overdue && p->pace.limit() != clock::duration::max())
         next_overdue_ = std::min(next_overdue_, now_ + p->pace.limit());
+}
+
+/// A run of a plan has ended, and with it its use of durable states.
+void device_core::note_ended(const request& r, const error_code& ec) noexcept
+{
+    using ending = durable_trust::ending;
+    const loaded_plan* const p = plan_of(r);
+    if (!p)
+        return;
+    const ending how = !ec ? ending::done : is_context_lost(ec) || is_device_lost(ec) ? ending::lost : ending::failed;
+    for (const auto& s : p->durable_states)
+        if (s)
+            s->trust.write_ended(how);
 }
 
 /// A run has ended without an error.

@@ -10,9 +10,16 @@
 
 namespace coaccel::detail {
 
+/// Whether a request has ended with its context, and so says nothing about what the context can do.
+inline bool is_end_of_context(const error_code& ec) noexcept
+{
+    const auto e = errc_of(ec);
+    return is_context_lost(ec) || is_device_lost(ec) || e == errc::device_stopped || e == errc::device_failed;
+}
+
 class loaded_plan;
 
-/// A request of one op that a device makes itself to load or unload a plan. It belongs to the context from its
+/// A request of one op that a device makes itself, for a plan or a durable buffer. It belongs to the context from its
 /// submission until the context has finished it.
 class load_part final : public request {
 public:
@@ -37,6 +44,8 @@ public:
         return *static_cast<const Reply*>(bound_.reply);
     }
 
+    /// It is for a durable buffer.
+    bool durable = false;
     /// It belongs to the standby of the device.
     bool standby = false;
     /// The memory that the op imports, or has exported.

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace coaccel::detail {
@@ -39,9 +40,17 @@ public:
         : inbox_node(kind::plan_dropped), description(what.plan), data(*plan_access::data(description)), options(how),
           load_info(make_load_info(data)), repeatable(data.repeatable()), common(std::move(shared)),
           common_indices(what.states), poison(how.poison_limit), pace(how.suspect_after),
-          pool(static_cast<std::size_t>(how.instances), common ? &common->waiting : nullptr)
+          pool(static_cast<std::size_t>(how.instances), common ? &common->waiting : nullptr),
+          groups(data.over_buffers ? constant_groups{} : group_constants(data.constant_contents, packing::small_ones))
     {
         common_indices.resize(data.states.size(), own_state);
+        for (std::size_t i = 0; i < data.states.size(); ++i) {
+            has_durable |= rule_of(i).has_value();
+            const std::uint32_t shared_index = common_indices[i];
+            durable_states.push_back(!rule_of(i)                 ? nullptr
+                                     : shared_index == own_state ? std::make_shared<durable_state>()
+                                                                 : common->durable(shared_index));
+        }
         title.text = data.name.empty() ? "plan.run" : "plan " + data.name;
         title.key = hash(title.text);
         draws = std::ranges::any_of(
@@ -80,7 +89,26 @@ public:
     run_pace pace;
     /// Runs are refused. Read by any thread.
     std::atomic<bool> quarantined{false};
+    /// Runs are refused because a durable state cannot be relied on. Read by any thread.
+    std::atomic<bool> suspect{false};
+    bool is_suspect() const noexcept { return suspect.load(std::memory_order_relaxed); }
     bool is_quarantined() const noexcept { return quarantined.load(std::memory_order_relaxed); }
+
+    /// For each state: what outlives the contexts; null if the state ends with its context. Empty if the plan has left
+    /// the device.
+    std::vector<std::shared_ptr<durable_state>> durable_states;
+    /// Of state i, if it is durable.
+    std::optional<suspect_rule> rule_of(std::size_t i) const noexcept { return data.slots[data.states[i]].durable; }
+    bool has_durable = false;
+    /// The first state because of which runs are refused; null: there is none.
+    const plan_slot* first_refused() const noexcept
+    {
+        for (std::size_t i = 0; i < durable_states.size(); ++i)
+            if (durable_states[i] &&
+                revival_of(*rule_of(i), durable_states[i]->trust.suspect()) == state_revival::refuse)
+                return &data.slots[data.states[i]];
+        return nullptr;
+    }
 
     /// Distinguishes the plans of a device.
     std::uint64_t number = 0;
@@ -105,7 +133,9 @@ public:
     std::vector<unload_call*> unloads;
     /// It has no handles any more. It is closed when its runs have ended.
     bool dropped = false;
-    /// For each constant: its memory, if workers share it. Belongs to the plan whatever becomes of the contexts.
+    /// Of its constants, in contexts that can share them.
+    const constant_groups groups;
+    /// For each of these groups: its memory, if workers share it. Belongs to the plan whatever becomes of the contexts.
     std::vector<std::shared_ptr<const shared_constant>> kept_constants;
     /// Runs are refused, and it is unloaded as soon as no run uses it.
     bool closing = false;

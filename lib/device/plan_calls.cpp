@@ -112,6 +112,11 @@ bool plan_handle::quarantined() const noexcept
     return plan->is_quarantined();
 }
 
+bool plan_handle::suspect() const noexcept
+{
+    return plan->is_suspect();
+}
+
 load_call::load_call(plan_description what, plan_options options_)
     : load_call(set_of(std::move(what)), std::move(options_))
 {}

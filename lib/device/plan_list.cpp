@@ -5,6 +5,7 @@
 #include <boost/assert.hpp>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace coaccel::detail {
@@ -20,11 +21,12 @@ std::size_t wanted_instances(const loaded_plan& p) noexcept
     return p.pool.is_short() ? most : std::min(initial, most);
 }
 
-/// The plan leaves the device. Its handles may exist for any time, so the memory of its constants is given up here.
+/// The plan leaves the device. Its handles may exist for any time, so the memory that it owns is given up here.
 void leave(loaded_plan& p) noexcept
 {
     p.gone = true;
     p.kept_constants.clear();
+    p.durable_states.clear();
 }
 
 /// Adds to `unused` the common states that no other plan uses.
@@ -253,6 +255,17 @@ std::vector<loaded_plan*> plan_list::adopt(standby_plans& standby)
             unloading_ = p;
     }
     return usable;
+}
+
+std::uint64_t plan_list::durable_bytes() const
+{
+    std::set<const durable_state*> all;
+    std::uint64_t sum = 0;
+    for (const auto& p : all_)
+        for (const auto& s : p->durable_states)
+            if (s && s->memory && all.insert(s.get()).second)
+                sum += s->memory->bytes;
+    return sum;
 }
 
 std::vector<std::shared_ptr<loaded_plan>> plan_list::take_all() noexcept

@@ -80,6 +80,9 @@ public:
 
     const std::vector<std::shared_ptr<loaded_plan>>& all() const noexcept { return all_; }
 
+    /// The memory of the durable states of all plans.
+    std::uint64_t durable_bytes() const;
+
     /// The constants of all contexts of the device.
     shared_constants& shared() noexcept { return shared_; }
     const shared_constants& shared() const noexcept { return shared_; }

@@ -1,5 +1,7 @@
 #include "device/plan_loading.hpp"
 
+#include "device/load_part.hpp"
+
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -13,12 +15,6 @@ namespace {
 bool is_set(const any_ref& r) noexcept
 {
     return r.device != 0;
-}
-
-/// The request says nothing about what the context can do.
-bool is_end_of_context(const error_code& ec) noexcept
-{
-    return is_context_lost(ec) || errc_of(ec) == errc::device_stopped || errc_of(ec) == errc::device_failed;
 }
 
 } // namespace
@@ -43,57 +39,74 @@ void plan_loading::want_shared()
     // The buffers of a graph exist.
     if (p.over_buffers)
         return;
+    groups_ = shared_ ? plan_->groups : group_constants(p.constant_contents, packing::none);
     into_->constants.assign(p.constants.size(), {});
+    into_->constant_buffers.assign(groups_.all.size(), {});
     into_->states.assign(p.states.size(), {});
-    for (std::size_t i = 0; i < p.constants.size(); ++i)
-        want_constant(i);
+    // Constants of the plan that are equal count each, as the caller has them.
+    for (const plan_content& c : p.constant_contents)
+        constant_bytes_ += c.bytes;
+    for (const constant_group& g : groups_.all)
+        constant_bytes_ -= g.content_bytes();
+    for (std::size_t g = 0; g < groups_.all.size(); ++g)
+        want_group(g);
     for (std::size_t i = 0; i < p.states.size(); ++i) {
         if (const std::uint32_t common = plan_->common_indices[i]; common != own_state)
             into_->states[i] = plan_->common->find(place(), common);
         found_states_.push_back(is_set(into_->states[i]));
-        if (found_states_.back())
-            continue;
-        wanted_.push_back({.bytes = p.slots[p.states[i]].bytes(),
-                           .where = &into_->states[i],
-                           .filled = true,
-                           .content = p.state_contents[i]});
+        if (!found_states_.back())
+            want_state(i);
     }
     report();
 }
 
-void plan_loading::want_constant(std::size_t i)
+void plan_loading::want_state(std::size_t i)
 {
     const plan_data& p = plan_->data;
-    const plan_content& content = p.constant_contents[i];
-    into_->constants[i] = constants_->use(content);
-    const auto first = std::ranges::find_if(
-        uploaded_, [&](std::size_t k) { return constant_table::equal(p.constant_contents[k], content); });
-    sources_.push_back(is_set(into_->constants[i]) ? found : first == uploaded_.end() ? i : *first);
-    const bool large = shared_ && content.bytes >= shared_constants::least_bytes;
-    auto shared = large ? shared_->find(content) : nullptr;
-    keep(i, shared);
-    if (sources_[i] != i) {
-        constant_bytes_ += content.bytes;
-        return;
+    wanted w{.bytes = p.slots[p.states[i]].bytes(),
+             .where = &into_->states[i],
+             .filled = true,
+             .content = p.state_contents[i]};
+    // A plan that is being unloaded has given up its states.
+    if (const auto state = plan_->durable_states.empty() ? nullptr : plan_->durable_states[i]) {
+        w.state = state;
+        w.memory = state->memory;
+        w.from = state->memory ? origin::imported : origin::exportable;
+        const auto how = revival_of(*plan_->rule_of(i), state->trust.suspect());
+        w.refilled = how == state_revival::refill && state->memory;
+        w.trusted = how == state_revival::use;
     }
-    uploaded_.push_back(i);
-    const origin from = shared ? origin::imported : large ? origin::exportable : origin::allocated;
-    wanted_.push_back({.bytes = content.bytes,
-                       .where = &into_->constants[i],
-                       .filled = true,
-                       .content = content,
-                       .constant = i,
-                       .from = from,
-                       .shared = std::move(shared)});
+    wanted_.push_back(std::move(w));
 }
 
-/// The plan owns the memory of this constant. A plan that has left the device owns none.
-void plan_loading::keep(std::size_t constant, std::shared_ptr<const shared_constant> c)
+void plan_loading::want_group(std::size_t g)
+{
+    const constant_group& group = groups_.all[g];
+    into_->constant_buffers[g] = constants_->use(group);
+    found_groups_.push_back(is_set(into_->constant_buffers[g]));
+    const bool large = shared_ && group.bytes >= shared_constants::least_bytes;
+    auto shared = large ? shared_->find(group) : nullptr;
+    keep(g, shared);
+    if (found_groups_.back()) {
+        constant_bytes_ += group.content_bytes();
+        return;
+    }
+    const origin from = shared ? origin::imported : large ? origin::exportable : origin::allocated;
+    wanted_.push_back({.bytes = group.bytes,
+                       .where = &into_->constant_buffers[g],
+                       .filled = true,
+                       .group = g,
+                       .from = from,
+                       .memory = shared ? shared->memory : nullptr});
+}
+
+/// The plan owns the memory of this group. A plan that has left the device owns none.
+void plan_loading::keep(std::size_t group, std::shared_ptr<const shared_constant> c)
 {
     if (!c || plan_->gone)
         return;
-    plan_->kept_constants.resize(plan_->data.constants.size());
-    plan_->kept_constants[constant] = std::move(c);
+    plan_->kept_constants.resize(groups_.all.size());
+    plan_->kept_constants[group] = std::move(c);
 }
 
 void plan_loading::report() const noexcept
@@ -123,7 +136,7 @@ std::unique_ptr<load_part> plan_loading::allocate_next() const
     auto part = std::make_unique<load_part>();
     const wanted& w = wanted_[at_];
     if (w.from == origin::imported) {
-        part->memory = w.shared->memory;
+        part->memory = w.memory;
         part->set(import_op{.from = &part->memory});
     } else {
         const auto kind = w.from == origin::exportable ? memory_kind::exportable : memory_kind::device;
@@ -132,18 +145,30 @@ std::unique_ptr<load_part> plan_loading::allocate_next() const
     return part;
 }
 
+constant_group::part plan_loading::current_part() const
+{
+    const wanted& w = wanted_[at_];
+    return w.group == none ? constant_group::part{w.content, 0} : groups_.all[w.group].parts[part_];
+}
+
+std::size_t plan_loading::parts() const noexcept
+{
+    const wanted& w = wanted_[at_];
+    return w.group == none ? 1 : groups_.all[w.group].parts.size();
+}
+
 std::unique_ptr<load_part> plan_loading::fill_next() const
 {
     auto part = std::make_unique<load_part>();
-    const wanted& w = wanted_[at_];
-    const auto to = ref<std::uint8_t>::from_raw(*w.where);
-    if (!w.content.data) {
+    const auto to = ref<std::uint8_t>::from_raw(*wanted_[at_].where);
+    const auto [content, offset] = current_part();
+    if (!content.data) {
         part->set(memory::fill<std::uint8_t>{.dst = to, .value = 0});
         return part;
     }
-    const std::uint64_t count = std::min(w.content.bytes - filled_bytes_, most_bytes);
-    part->set(write_op<std::uint8_t>{.dst = to.subspan(filled_bytes_, count),
-                                     .src = reinterpret_cast<const std::uint8_t*>(w.content.data.get()) + filled_bytes_,
+    const std::uint64_t count = std::min(content.bytes - filled_bytes_, most_bytes);
+    part->set(write_op<std::uint8_t>{.dst = to.subspan(offset + filled_bytes_, count),
+                                     .src = reinterpret_cast<const std::uint8_t*>(content.data.get()) + filled_bytes_,
                                      .count = count});
     return part;
 }
@@ -151,15 +176,21 @@ std::unique_ptr<load_part> plan_loading::fill_next() const
 std::unique_ptr<load_part> plan_loading::share_next() const
 {
     auto part = std::make_unique<load_part>();
-    part->set(export_op{.buffer = ref<std::uint8_t>::from_raw(*wanted_[at_].where), .to = &part->memory});
+    const wanted& w = wanted_[at_];
+    part->set(export_op{.buffer = ref<std::uint8_t>::from_raw(*w.where),
+                        .access = w.state ? memory_access::read_write : memory_access::read_only,
+                        .to = &part->memory});
     return part;
 }
 
 std::unique_ptr<load_part> plan_loading::load_instance() const
 {
-    for (std::size_t i = 0; i < sources_.size(); ++i)
-        if (sources_[i] != found)
-            into_->constants[i] = into_->constants[sources_[i]];
+    for (std::size_t i = 0; i < groups_.places.size(); ++i) {
+        const auto [group, offset] = groups_.places[i];
+        into_->constants[i] = ref<std::uint8_t>::from_raw(into_->constant_buffers[group])
+                                  .subspan(offset, plan_->data.constant_contents[i].bytes)
+                                  .raw();
+    }
     const plan_load_operands at(plan_->data);
     const plan_load_head head{.instance = made_.id, .chain = made_.chain, .plan = &plan_->data};
     std::vector<op_unit> op(op_units(plan_->load_info.size));
@@ -198,37 +229,60 @@ void plan_loading::finished(const load_part& part, const error_code& ec)
 void plan_loading::allocated(const load_part& part, const error_code& ec)
 {
     wanted& w = wanted_[at_];
-    // The context can have the constant for itself.
-    if (ec && w.from != origin::allocated && !is_end_of_context(ec)) {
+    // The context can have a constant for itself, but not a durable state.
+    if (ec && w.from != origin::allocated && !w.state && !is_end_of_context(ec)) {
         unshared_ = ec;
-        w.from = origin::allocated;
-        w.shared.reset();
+        refused(w, ec);
         return;
     }
     *w.where = part.reply<allocation>().ref;
     error_ = ec;
     if (ec)
         return;
-    if (w.from == origin::imported) {
-        constant_bytes_ += w.bytes;
+    if (w.from == origin::imported && !w.state) {
+        constant_bytes_ += groups_.all[w.group].content_bytes();
         report();
     }
+    if (w.state && w.from == origin::imported) {
+        w.state->here = true;
+        if (w.trusted)
+            w.state->trust.trust();
+    }
     ++at_;
+}
+
+/// The context cannot share this constant.
+void plan_loading::refused(wanted& w, const error_code& ec)
+{
+    // The memory is not what the worker that sent its descriptor has said: it is made anew, for the next contexts too.
+    const bool unusable = w.from == origin::imported && errc_of(ec) == errc::invalid_argument;
+    const auto found = unusable ? shared_->find(groups_.all[w.group]) : nullptr;
+    // Unless another context has replaced it meanwhile.
+    if (found && found->memory == w.memory)
+        shared_->discard(*found);
+    w.from = unusable ? origin::exportable : origin::allocated;
+    w.memory.reset();
 }
 
 void plan_loading::piece_filled() noexcept
 {
     const wanted& w = wanted_[at_];
-    const std::uint64_t whole = w.content.data ? w.content.bytes : 0;
+    const plan_content content = current_part().content;
+    const std::uint64_t whole = content.data ? content.bytes : 0;
     const std::uint64_t piece = std::min(whole - filled_bytes_, most_bytes);
     filled_bytes_ += piece;
-    if (w.constant != none) {
+    if (w.group != none) {
         constant_bytes_ += piece;
         report();
     }
     if (filled_bytes_ < whole)
         return;
     filled_bytes_ = 0;
+    if (++part_ < parts())
+        return;
+    part_ = 0;
+    if (w.refilled)
+        w.state->trust.trust();
     // At once: a context that is lost while it fills the next constant has passed this one on.
     if (w.from == origin::exportable)
         step_ = step::share;
@@ -239,26 +293,29 @@ void plan_loading::piece_filled() noexcept
 /// If the memory could not be exported, the context has it all the same, and the next one uploads the constant again.
 void plan_loading::exported(const load_part& part, const error_code& ec)
 {
-    if (ec && is_end_of_context(ec)) {
+    const wanted& w = wanted_[at_];
+    if (ec && (w.state || is_end_of_context(ec))) {
         error_ = ec;
         return;
     }
-    const wanted& w = wanted_[at_++];
+    ++at_;
     step_ = step::fill;
     unshared_ = ec;
     if (ec)
         return;
-    const auto made = shared_->add(w.content, part.memory);
-    for (std::size_t i = 0; i < sources_.size(); ++i)
-        if (sources_[i] == w.constant)
-            keep(i, made);
+    if (w.state) {
+        w.state->memory = part.memory;
+        w.state->here = true;
+        return;
+    }
+    keep(w.group, shared_->add(groups_.all[w.group], part.memory));
 }
 
 /// Whether the current step has to do anything with the memory at this position.
 bool plan_loading::has_work() const noexcept
 {
     const wanted& w = wanted_[at_];
-    return step_ != step::fill || (w.filled && w.from != origin::imported);
+    return step_ != step::fill || (w.filled && (w.from != origin::imported || w.refilled));
 }
 
 /// Finds the next position or step that has something to do.
@@ -286,11 +343,9 @@ std::vector<any_ref> plan_loading::end()
     for (any_ref& r : spare_states_)
         drop(r);
     if (done()) {
-        for (std::size_t i = 0; i < sources_.size(); ++i)
-            if (sources_[i] == i)
-                constants_->add(p.constant_contents[i], into_->constants[i]);
-            else if (sources_[i] != found)
-                (void)constants_->use(p.constant_contents[i]);
+        for (std::size_t g = 0; g < found_groups_.size(); ++g)
+            if (!found_groups_[g])
+                constants_->add(groups_.all[g], into_->constant_buffers[g]);
         for (std::size_t i = 0; i < found_states_.size(); ++i)
             if (const std::uint32_t common = plan_->common_indices[i]; common != own_state)
                 plan_->common->set(place(), common, into_->states[i]);
@@ -301,17 +356,17 @@ std::vector<any_ref> plan_loading::end()
     drop(made_.memory);
     if (!first_ || p.over_buffers)
         return unused;
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-        if (sources_[i] == found)
-            into_->constants[i] = constants_->leave(into_->constants[i]);
-        if (sources_[i] == found || sources_[i] == i)
-            drop(into_->constants[i]);
+    for (std::size_t g = 0; g < found_groups_.size(); ++g) {
+        if (found_groups_[g])
+            into_->constant_buffers[g] = constants_->leave(into_->constant_buffers[g]);
+        drop(into_->constant_buffers[g]);
     }
     for (std::size_t i = 0; i < found_states_.size(); ++i)
         if (!found_states_[i])
             drop(into_->states[i]);
     // The plan uses none of them any more, and so does not leave them again when it is unloaded.
     into_->constants.clear();
+    into_->constant_buffers.clear();
     into_->states.clear();
     return unused;
 }

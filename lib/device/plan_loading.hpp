@@ -74,29 +74,39 @@ private:
         /// Whether it is filled: with `content`, or with zeros if that is empty.
         bool filled = false;
         plan_content content{};
-        /// The index of the constant; none: something else.
-        std::size_t constant = none;
+        /// The index of the group of constants that it is for, which is filled part by part; none: something else.
+        std::size_t group = none;
         origin from = origin::allocated;
-        /// Set for origin::imported.
-        std::shared_ptr<const shared_constant> shared{};
+        /// The memory to import: set for origin::imported.
+        std::shared_ptr<const exported_memory> memory{};
+        /// Set for a durable state.
+        std::shared_ptr<durable_state> state{};
+        /// Filled although it is imported.
+        bool refilled = false;
+        /// Its content counts as reliable once it is imported.
+        bool trusted = false;
     };
     enum class step : std::uint8_t { allocate, fill, share, load, done };
-    static constexpr std::size_t found = ~std::size_t(0);
 
     /// What a plan has in the current context is part of it.
     context_place place() const noexcept { return into_ == plan_ ? context_place::current : context_place::standby; }
     void want_shared();
-    void want_constant(std::size_t i);
+    void want_group(std::size_t g);
+    void want_state(std::size_t i);
     std::unique_ptr<load_part> allocate_next() const;
     std::unique_ptr<load_part> fill_next() const;
     std::unique_ptr<load_part> share_next() const;
     std::unique_ptr<load_part> load_instance() const;
     void allocated(const load_part& part, const error_code& ec);
+    void refused(wanted& w, const error_code& ec);
     void piece_filled() noexcept;
     void exported(const load_part& part, const error_code& ec);
-    void keep(std::size_t constant, std::shared_ptr<const shared_constant> c);
+    void keep(std::size_t group, std::shared_ptr<const shared_constant> c);
     bool has_work() const noexcept;
     void go_on() noexcept;
+    /// The part of the memory at the current position that is being filled.
+    constant_group::part current_part() const;
+    std::size_t parts() const noexcept;
     void report() const noexcept;
 
     loaded_plan* plan_;
@@ -108,18 +118,19 @@ private:
     std::vector<wanted> wanted_;
     /// The position in `wanted_` of the current step.
     std::size_t at_ = 0;
-    /// Of the constant or state that is being filled.
+    /// The part of a group that is being filled.
+    std::size_t part_ = 0;
+    /// Of this part, or of the state that is being filled.
     std::uint64_t filled_bytes_ = 0;
     /// The bytes of constants that are in the context.
     std::uint64_t constant_bytes_ = 0;
     plan_instance made_;
     /// For ops that change states while they are run for the first time.
     std::vector<any_ref> spare_states_;
-    /// For each constant: `found`, if another plan had uploaded it, or the first constant of this plan with the same
-    /// content.
-    std::vector<std::size_t> sources_;
-    /// The constants that are uploaded.
-    std::vector<std::size_t> uploaded_;
+    /// Of the constants, for the first instance.
+    constant_groups groups_;
+    /// For each group: whether another plan had uploaded it.
+    std::vector<bool> found_groups_;
     /// For each state: whether another plan of the set had made it.
     std::vector<bool> found_states_;
     error_code error_;

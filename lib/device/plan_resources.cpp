@@ -17,8 +17,8 @@ std::vector<any_ref> take_buffers(plan_resources& from, const loaded_plan& plan,
         from.instances.clear();
         return all;
     }
-    for (const any_ref& constant : from.constants)
-        if (const any_ref last = constants.leave(constant); last.device != 0)
+    for (const any_ref& buffer : from.constant_buffers)
+        if (const any_ref last = constants.leave(buffer); last.device != 0)
             all.push_back(last);
     for (std::size_t i = 0; i < from.states.size(); ++i)
         if (plan.common_indices[i] == own_state)

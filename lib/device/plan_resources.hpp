@@ -23,7 +23,10 @@ struct plan_instance {
 struct plan_resources {
     /// Those that can be used.
     std::vector<plan_instance> instances;
+    /// Of each constant: its part of one of the next buffers.
     std::vector<any_ref> constants;
+    /// One for each group of constants.
+    std::vector<any_ref> constant_buffers;
     std::vector<any_ref> states;
 };
 

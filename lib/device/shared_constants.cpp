@@ -1,20 +1,18 @@
 #include "device/shared_constants.hpp"
 
-#include "device/constant_table.hpp"
-
 #include <utility>
 
 namespace coaccel::detail {
 
-std::shared_ptr<const shared_constant> shared_constants::find(const plan_content& c) const noexcept
+std::shared_ptr<const shared_constant> shared_constants::find(const constant_group& c) const noexcept
 {
     for (const auto& entry : all_)
-        if (auto found = entry.lock(); found && constant_table::equal(found->content, c))
+        if (auto found = entry.lock(); found && found->content == c)
             return found;
     return nullptr;
 }
 
-std::shared_ptr<const shared_constant> shared_constants::add(const plan_content& c,
+std::shared_ptr<const shared_constant> shared_constants::add(const constant_group& c,
                                                              std::shared_ptr<const exported_memory> memory)
 {
     if (auto found = find(c))
@@ -23,6 +21,11 @@ std::shared_ptr<const shared_constant> shared_constants::add(const plan_content&
     auto made = std::make_shared<const shared_constant>(shared_constant{c, std::move(memory)});
     all_.push_back(made);
     return made;
+}
+
+void shared_constants::discard(const shared_constant& c) noexcept
+{
+    std::erase_if(all_, [&](const auto& entry) { return entry.lock().get() == &c; });
 }
 
 std::uint64_t shared_constants::bytes() const noexcept

@@ -2,17 +2,16 @@
 #define COACCEL_DEVICE_SHARED_CONSTANTS_HPP
 
 #include "context/exported_memory.hpp"
-
-#include <coaccel/plan/detail/plan_data.hpp>
+#include "device/constant_groups.hpp"
 
 #include <memory>
 #include <vector>
 
 namespace coaccel::detail {
 
-/// A constant in memory that outlives the workers of the device. The loaded plans that use it own it.
+/// Constants in memory that outlives the workers of the device. The loaded plans that use it own it.
 struct shared_constant {
-    plan_content content;
+    constant_group content;
     std::shared_ptr<const exported_memory> memory;
 };
 
@@ -22,14 +21,17 @@ enum class sharing : std::uint8_t { no, yes };
 /// Finds the constants that the workers of a device share. Owns none of them.
 class COACCEL_DECL shared_constants {
 public:
-    /// Smaller constants are uploaded to every worker: a GPU exports memory in units of this size.
+    /// Smaller groups are uploaded to every worker: a GPU exports memory in units of this size.
     static constexpr std::uint64_t least_bytes = std::uint64_t(2) << 20;
 
     /// Null if there is none.
-    std::shared_ptr<const shared_constant> find(const plan_content& c) const noexcept;
+    std::shared_ptr<const shared_constant> find(const constant_group& c) const noexcept;
 
-    /// The constant in this memory. If another worker has made it meanwhile, that one.
-    std::shared_ptr<const shared_constant> add(const plan_content& c, std::shared_ptr<const exported_memory> memory);
+    /// The constants in this memory. If another worker has made it meanwhile, that one.
+    std::shared_ptr<const shared_constant> add(const constant_group& c, std::shared_ptr<const exported_memory> memory);
+
+    /// This one is not found any more: its memory cannot be used.
+    void discard(const shared_constant& c) noexcept;
 
     /// The memory of all of them.
     std::uint64_t bytes() const noexcept;

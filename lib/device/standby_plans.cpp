@@ -14,10 +14,9 @@ bool has_left(const loaded_plan& p) noexcept
 /// Whether the constants of the plan have yet to be filled by a context that can then share them.
 bool fills_constants(const loaded_plan& p) noexcept
 {
-    const auto& contents = p.data.constant_contents;
-    for (std::size_t i = 0; i < contents.size(); ++i)
-        if (contents[i].bytes >= shared_constants::least_bytes &&
-            (i >= p.kept_constants.size() || !p.kept_constants[i]))
+    const auto& groups = p.groups.all;
+    for (std::size_t i = 0; i < groups.size(); ++i)
+        if (groups[i].bytes >= shared_constants::least_bytes && (i >= p.kept_constants.size() || !p.kept_constants[i]))
             return true;
     return false;
 }
@@ -30,10 +29,11 @@ bool waits_for_device(const loaded_plan& p) noexcept
 }
 
 /// A plan that a call still waits for may turn out not to be loadable at all, so the device loads it first. The buffers
-/// of a graph end with the current context.
+/// of a graph end with the current context. Durable states are in one context at a time: a fault of the standby must
+/// not reach them, and what becomes of them after a loss is decided when the next context loads the plan.
 bool is_wanted(const loaded_plan& p) noexcept
 {
-    return !has_left(p) && !p.call && !p.data.over_buffers && !waits_for_device(p);
+    return !has_left(p) && !p.call && !p.data.over_buffers && !p.has_durable && !waits_for_device(p);
 }
 
 } // namespace

@@ -24,7 +24,8 @@ std::string line(const gpu_report& gpu)
 {
     return "  GPU " + std::to_string(gpu.ordinal) + ": " + gpu.name + ", compute capability " +
            std::to_string(gpu.compute_capability / 10) + '.' + std::to_string(gpu.compute_capability % 10) + ", " +
-           std::to_string(gpu.multiprocessors) + " multiprocessors, " + gibibytes(gpu.memory) + '\n';
+           std::to_string(gpu.multiprocessors) + " multiprocessors, " + gibibytes(gpu.memory) +
+           (gpu.exports_memory ? ", can export memory\n" : ", cannot export memory\n");
 }
 
 std::string lines(const library_report& library)

@@ -121,16 +121,16 @@ void backend::release(stream& s, void* memory, std::size_t, memory_kind kind) no
         memory_.release(memory);
 }
 
-result<detail::unique_fd> backend::export_memory(void* memory, std::size_t)
+result<detail::unique_fd> backend::export_memory(void* memory, std::size_t, memory_access access)
 {
-    return exportable_.seal(memory);
+    return exportable_.seal(memory, access);
 }
 
-result<void*> backend::import_memory(detail::unique_fd descriptor, std::size_t bytes)
+result<void*> backend::import_memory(detail::unique_fd descriptor, std::size_t bytes, memory_access access)
 {
     if (options_.injector->out_of_memory(memory_.info().used + bytes))
         return errc::out_of_memory;
-    return exportable_.map(descriptor, bytes);
+    return exportable_.map(descriptor, bytes, access);
 }
 
 memory_info backend::memory() const noexcept

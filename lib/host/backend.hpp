@@ -76,8 +76,8 @@ public:
     result<void*> allocate(stream& s, std::size_t bytes, memory_kind kind = memory_kind::device);
     void release(stream& s, void* memory, std::size_t bytes, memory_kind kind = memory_kind::device) noexcept;
     static bool can_export() noexcept { return true; }
-    result<detail::unique_fd> export_memory(void* memory, std::size_t bytes);
-    result<void*> import_memory(detail::unique_fd descriptor, std::size_t bytes);
+    result<detail::unique_fd> export_memory(void* memory, std::size_t bytes, memory_access access);
+    result<void*> import_memory(detail::unique_fd descriptor, std::size_t bytes, memory_access access);
     std::shared_ptr<detail::pinned_memory> pinned() noexcept { return pinned_; }
     error_code pin(std::span<std::byte>) noexcept { return {}; }
     memory_info memory() const noexcept;

@@ -4,24 +4,24 @@
 
 namespace coaccel::host {
 
-using detail::write_once_memory;
+using detail::sealed_memory;
 using outside = memory_pool::outside;
 
 result<void*> exportable_memory::allocate(std::size_t bytes)
 {
     if (!limit_.count(outside::own, bytes))
         return errc::out_of_memory;
-    return add(write_once_memory::create(bytes, "coaccel-constants"), outside::own, bytes);
+    return add(sealed_memory::create(bytes, "coaccel-shared"), outside::own, bytes);
 }
 
-result<void*> exportable_memory::map(const detail::unique_fd& descriptor, std::size_t bytes)
+result<void*> exportable_memory::map(const detail::unique_fd& descriptor, std::size_t bytes, memory_access access)
 {
     if (!limit_.count(outside::shared, bytes))
         return errc::out_of_memory;
-    return add(write_once_memory::open(descriptor, bytes), outside::shared, bytes);
+    return add(sealed_memory::open(descriptor, bytes, access), outside::shared, bytes);
 }
 
-result<void*> exportable_memory::add(result<write_once_memory> made, outside what, std::size_t bytes)
+result<void*> exportable_memory::add(result<sealed_memory> made, outside what, std::size_t bytes)
 {
     if (!made) {
         limit_.uncount(what, bytes);
@@ -33,13 +33,13 @@ result<void*> exportable_memory::add(result<write_once_memory> made, outside wha
     return memory;
 }
 
-result<detail::unique_fd> exportable_memory::seal(void* memory)
+result<detail::unique_fd> exportable_memory::seal(void* memory, memory_access access)
 {
     const std::scoped_lock lock(mutex_);
     const auto found = all_.find(memory);
     if (found == all_.end() || found->second.sealed())
         return make_error_with_message(errc::invalid_argument, "memory.export: the memory was exported before");
-    BOOST_OUTCOME_TRY(auto descriptor, found->second.seal());
+    BOOST_OUTCOME_TRY(auto descriptor, found->second.seal(access));
     limit_.share(found->second.size());
     return descriptor;
 }

@@ -2,7 +2,7 @@
 #define COACCEL_HOST_EXPORTABLE_MEMORY_HPP
 
 #include "host/memory_pool.hpp"
-#include "posix/write_once_memory.hpp"
+#include "posix/sealed_memory.hpp"
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -20,21 +20,21 @@ public:
     /// Errors: errc::out_of_memory.
     result<void*> allocate(std::size_t bytes);
 
-    /// Makes allocated memory read-only, and returns its descriptor. Errors: errc::invalid_argument for memory that was
-    /// sealed or mapped; those of write_once_memory::seal.
-    result<detail::unique_fd> seal(void* memory);
+    /// Seals allocated memory, and returns its descriptor. Errors: errc::invalid_argument for memory that was sealed or
+    /// mapped; those of sealed_memory::seal.
+    result<detail::unique_fd> seal(void* memory, memory_access access);
 
-    /// Errors: those of write_once_memory::open, or errc::out_of_memory.
-    result<void*> map(const detail::unique_fd& descriptor, std::size_t bytes);
+    /// Errors: those of sealed_memory::open, or errc::out_of_memory.
+    result<void*> map(const detail::unique_fd& descriptor, std::size_t bytes, memory_access access);
 
     void release(void* memory) noexcept;
 
 private:
-    result<void*> add(result<detail::write_once_memory> made, memory_pool::outside what, std::size_t bytes);
+    result<void*> add(result<detail::sealed_memory> made, memory_pool::outside what, std::size_t bytes);
 
     memory_pool& limit_;
     std::mutex mutex_;
-    boost::unordered_flat_map<void*, detail::write_once_memory> all_;
+    boost::unordered_flat_map<void*, detail::sealed_memory> all_;
 };
 
 } // namespace coaccel::host

@@ -178,6 +178,18 @@ any_ref plan_builder::add_content(slot_kind kind, dtype type, std::uint64_t coun
     return append(draft_, std::move(s), std::move(content));
 }
 
+any_ref plan_builder::made_durable(const any_ref& state, durable how)
+{
+    if (!detail::names_slot(state))
+        return state;
+    plan_slot& s = draft_.slots[state.slot];
+    if (how.rule > suspect_rule::fail)
+        refuse(draft_, errc::invalid_argument,
+               {s.name, ": rule is ", static_cast<unsigned>(how.rule), ", not a suspect_rule"});
+    s.durable = how.rule;
+    return state;
+}
+
 void plan_builder::add_op(const op_info& info, const void* op, std::shared_ptr<const void> kept,
                           std::span<const detail::bound_field> bound)
 {

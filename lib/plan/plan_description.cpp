@@ -44,6 +44,16 @@ std::string_view to_string(slot_kind k) noexcept
     return "unknown";
 }
 
+std::string_view to_string(suspect_rule r) noexcept
+{
+    switch (r) {
+    case suspect_rule::keep: return "keep";
+    case suspect_rule::reset: return "reset";
+    case suspect_rule::fail: return "fail";
+    }
+    return "unknown";
+}
+
 std::string to_string(const content_id& id)
 {
     constexpr char digits[] = "0123456789abcdef";

@@ -118,6 +118,13 @@ content_id identify(const plan_data& plan)
         h.add(s.type);
         h.add(s.count);
     }
+    // Only of durable slots, so that other plans keep their identity.
+    for (const plan_slot& s : plan.slots)
+        if (s.durable) {
+            h.add(std::string_view("durable"));
+            h.add(s.index);
+            h.add(*s.durable);
+        }
     for (const plan_content& c : plan.constant_contents)
         h.add(c.id);
     for (const plan_content& c : plan.state_contents) {

@@ -24,7 +24,8 @@ std::string details(const plan_data& plan, const plan_slot& s)
     case slot_kind::constant: return "content " + to_string(plan.constant_contents[s.index].id);
     case slot_kind::state: {
         const plan_content& c = plan.state_contents[s.index];
-        return c.data ? "starts with " + to_string(c.id) : std::string("starts with zeros");
+        const std::string start = c.data ? "starts with " + to_string(c.id) : std::string("starts with zeros");
+        return s.durable ? start + ", durable, if suspect: " + std::string(to_string(*s.durable)) : start;
     }
     default: return "at byte " + std::to_string(s.offset);
     }

@@ -108,7 +108,7 @@ bytes export_of(const any_ref& ref)
 bytes import_without_descriptor()
 {
     encoder out;
-    put_import(out, {.head = {9, {}, injected_fault::none}, .bytes = 4096});
+    put_import(out, {.head = {9, {}, injected_fault::none}, .buffer = {.count = 4096}});
     return copy_of(out);
 }
 

@@ -186,10 +186,13 @@ public:
     void submit(detail::request& r, clock::time_point now) override { inner_->submit(r, now); }
     void release(const any_ref& buffer) noexcept override { inner_->release(buffer); }
     bool can_export() const noexcept override { return inner_->can_export(); }
-    result<detail::unique_fd> export_buffer(const any_ref& buffer) override { return inner_->export_buffer(buffer); }
-    result<any_ref> import_buffer(detail::unique_fd fd, std::uint64_t bytes) override
+    result<detail::unique_fd> export_buffer(const any_ref& buffer, memory_access access) override
     {
-        return inner_->import_buffer(std::move(fd), bytes);
+        return inner_->export_buffer(buffer, access);
+    }
+    result<any_ref> import_buffer(detail::unique_fd fd, const detail::imported_buffer& what) override
+    {
+        return inner_->import_buffer(std::move(fd), what);
     }
     void drop(detail::async_op_list& out) noexcept override { inner_->drop(out); }
     bool accepting() const noexcept override { return inner_->accepting(); }

@@ -89,6 +89,12 @@ bool fake_cuda::touch(const void* p, std::size_t bytes)
     return state_->check_device("touch", reinterpret_cast<CUdeviceptr>(p), bytes, true);
 }
 
+bool fake_cuda::touch_to_write(const void* p, std::size_t bytes)
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->check_device("touch_to_write", reinterpret_cast<CUdeviceptr>(p), bytes, true, state::use::write);
+}
+
 bool fake_cuda::step(CUstream s)
 {
     std::unique_lock lock(state_->mutex);
@@ -312,7 +318,7 @@ std::uint64_t fake_cuda::allocated() const
     std::uint64_t sum = 0;
     for (const auto& [start, b] : state_->blocks)
         sum += b.freed ? 0 : b.bytes;
-    return sum;
+    return sum + state_->allocation_bytes();
 }
 
 std::uint64_t fake_cuda::registered() const
@@ -355,7 +361,9 @@ const std::vector<std::string_view>& fake_cuda::function_names()
 {
 #define COACCEL_FAKE_NAME(function) #function,
     static const std::vector<std::string_view> names{
-        COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME) "cuMemPrefetchAsync", "cuMemAdvise", "cuStreamGetCaptureInfo"};
+        COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME)
+            COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME) "cuMemPrefetchAsync",
+        "cuMemAdvise", "cuStreamGetCaptureInfo"};
 #undef COACCEL_FAKE_NAME
     return names;
 }

@@ -43,6 +43,8 @@ struct fake_cuda_settings {
 ///
 /// Memory that was not written to reads as 0xff bytes, freed memory as 0xdd bytes.
 ///
+/// Memory of cuMemCreate is that of a descriptor. A later fake in the process can import it, as another process would.
+///
 /// A stream in a capture records copies, memsets, kernels, host functions and the work of vendor libraries. Their
 /// memory is checked twice: when they are recorded, and each time they run. A launched graph is one work item: its
 /// commands run in the order in which they were recorded, with no other work in between. Allocating and freeing in a
@@ -88,6 +90,8 @@ public:
     /// Whether work may use the memory [p, p + bytes) at this moment; otherwise records a violation. Also callable from
     /// kernels.
     bool touch(const void* p, std::size_t bytes);
+    /// Likewise, to write there. As on hardware, a write to read-only memory is no violation, but kills the context.
+    bool touch_to_write(const void* p, std::size_t bytes);
 
     // Stepping.
 

@@ -55,6 +55,10 @@ bool needs_no_context(int f)
     case fn_cuCtxSetCurrent:
     case fn_cuThreadExchangeStreamCaptureMode:
     case fn_cuGraphDestroy:
+    case fn_cuMemGetAllocationGranularity:
+    case fn_cuMemCreate:
+    case fn_cuMemRelease:
+    case fn_cuMemExportToShareableHandle:
     case fn_cuMemPoolCreate:
     case fn_cuMemPoolDestroy:
     case fn_cuMemPoolTrimTo:
@@ -249,6 +253,17 @@ void state::fill(coaccel::cuda::driver_api& t)
     COACCEL_FAKE_BIND(cuMemsetD16Async, set16);
     COACCEL_FAKE_BIND(cuMemsetD32Async, set32);
     COACCEL_FAKE_BIND(cuMemsetD2D32Async, set32_rows);
+    COACCEL_FAKE_BIND(cuMemGetAllocationGranularity, granularity);
+    COACCEL_FAKE_BIND(cuMemGetAllocationPropertiesFromHandle, handle_properties);
+    COACCEL_FAKE_BIND(cuMemCreate, create_memory);
+    COACCEL_FAKE_BIND(cuMemRelease, release_memory);
+    COACCEL_FAKE_BIND(cuMemAddressReserve, reserve_addresses);
+    COACCEL_FAKE_BIND(cuMemAddressFree, free_addresses);
+    COACCEL_FAKE_BIND(cuMemMap, map_memory);
+    COACCEL_FAKE_BIND(cuMemUnmap, unmap_memory);
+    COACCEL_FAKE_BIND(cuMemSetAccess, set_access);
+    COACCEL_FAKE_BIND(cuMemExportToShareableHandle, export_memory);
+    COACCEL_FAKE_BIND(cuMemImportFromShareableHandle, import_memory);
     COACCEL_FAKE_BIND(cuModuleLoadData, module_load);
     COACCEL_FAKE_BIND(cuModuleUnload, module_unload);
     COACCEL_FAKE_BIND(cuModuleGetFunction, module_function);
@@ -330,6 +345,8 @@ int state::attribute(CUdevice_attribute a) const
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: return 1;
     default: return 0;
     }

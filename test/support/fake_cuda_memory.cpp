@@ -89,8 +89,10 @@ state::block* state::find_block(const void* p)
     return static_cast<const char*>(p) < start + std::max<std::size_t>(b.bytes, 1) ? &b : nullptr;
 }
 
-bool state::check_device(const char* where, CUdeviceptr p, std::size_t bytes, bool running)
+bool state::check_device(const char* where, CUdeviceptr p, std::size_t bytes, bool running, use how)
 {
+    if (find_range(p) != ranges.end())
+        return check_range(where, p, bytes, running, how);
     auto complain = [&](const char* what) {
         violate(std::string(where) + ": " + what);
         return false;
@@ -123,7 +125,7 @@ bool state::check_host(const char* where, const void* p, std::size_t bytes)
 
 std::uint64_t state::free_memory() const
 {
-    std::uint64_t held = managed_bytes;
+    std::uint64_t held = managed_bytes + allocation_bytes();
     for (const auto& [handle, p] : pools)
         held += p->reserved;
     return held > how.total_memory ? 0 : how.total_memory - held;
@@ -321,6 +323,11 @@ CUresult state::pointer_attributes(unsigned count, CUpointer_attribute* attribut
     const block* b = find_block(pointer(p));
     if (b && b->freed)
         b = nullptr;
+    block mapped;
+    if (const auto range = find_range(p); range != ranges.end() && range->second.mapped) {
+        mapped = {.memory = range->first - alignment, .bytes = range->second.bytes, .from = std::make_shared<pool>()};
+        b = &mapped;
+    }
     auto after = registrations.upper_bound(pointer(p));
     const char* pinned = nullptr;
     std::size_t pinned_bytes = 0;
@@ -364,7 +371,7 @@ CUresult state::copy_to_device(CUdeviceptr to, const void* from, std::size_t byt
     if (!found || !check_host(where, from, bytes) || !check_device(where, to, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
     return push(*found, [=, this] {
-        if (check_host(where, from, bytes) && check_device(where, to, bytes, true))
+        if (check_host(where, from, bytes) && check_device(where, to, bytes, true, use::write))
             std::memcpy(pointer(to), from, bytes);
     });
 }
@@ -388,7 +395,7 @@ CUresult state::copy_on_device(CUdeviceptr to, CUdeviceptr from, std::size_t byt
     if (!found || !check_device(where, to, bytes, false) || !check_device(where, from, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
     return push(*found, [=, this] {
-        if (check_device(where, to, bytes, true) && check_device(where, from, bytes, true))
+        if (check_device(where, to, bytes, true, use::write) && check_device(where, from, bytes, true))
             std::memmove(pointer(to), pointer(from), bytes);
     });
 }
@@ -403,15 +410,16 @@ void state::add_copy_kernel()
         const auto* parts = static_cast<const copy_part*>(arguments[0]);
         const std::scoped_lock lock(mutex);
         for (unsigned i = 0; i < how.grid[1]; ++i) {
-            const auto [to, from, bytes] = parts[i];
-            if (to % 16 != 0 || from % 16 != 0)
+            const copy_part part = parts[i];
+            if (part.to % 16 != 0 || part.from % 16 != 0)
                 violate("coaccel_copy_arguments: memory that is not aligned");
             const auto usable = [&](CUdeviceptr p) {
-                return find_block(pointer(p)) ? check_device(where, p, bytes, true)
-                                              : check_host(where, pointer(p), bytes);
+                return find_block(pointer(p)) ? check_device(where, p, part.bytes, true)
+                                              : check_host(where, pointer(p), part.bytes);
             };
-            if (how.block[0] == 256 && usable(to) && usable(from))
-                std::memcpy(pointer(to), pointer(from), std::min<std::uint64_t>(bytes, how.grid[0] * 256ull * 16));
+            if (how.block[0] == 256 && usable(part.to) && usable(part.from))
+                std::memcpy(pointer(part.to), pointer(part.from),
+                            std::min<std::uint64_t>(part.bytes, how.grid[0] * 256ull * 16));
         }
     };
     kernels[where] = {run, {sizeof(copy_parts::all)}};
@@ -424,7 +432,7 @@ CUresult state::set(const char* where, CUdeviceptr to, T value, std::size_t coun
     if (!found || to % sizeof(T) != 0 || !check_device(where, to, count * sizeof(T), false))
         return CUDA_ERROR_INVALID_VALUE;
     return push(*found, [=, this] {
-        if (check_device(where, to, count * sizeof(T), true))
+        if (check_device(where, to, count * sizeof(T), true, use::write))
             std::fill_n(reinterpret_cast<T*>(to), count, value);
     });
 }
@@ -455,7 +463,7 @@ CUresult state::set32_rows(CUdeviceptr to, std::size_t pitch, unsigned value, st
     if (!check_device(where, to, bytes, false))
         return CUDA_ERROR_INVALID_VALUE;
     return push(*found, [=, this] {
-        if (check_device(where, to, bytes, true))
+        if (check_device(where, to, bytes, true, use::write))
             for (std::size_t row = 0; row < height; ++row)
                 std::fill_n(reinterpret_cast<unsigned*>(to + row * pitch), width, value);
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <sys/mman.h>
 #include <utility>
 
 namespace test {
@@ -35,6 +36,10 @@ void fake_cuda::state::stop()
     for (auto& [start, b] : blocks)
         std::free(b.memory);
     blocks.clear();
+    for (auto& [start, r] : ranges)
+        ::munmap(start, r.bytes);
+    ranges.clear();
+    allocations.clear();
 }
 
 void fake_cuda::state::work()
@@ -152,6 +157,8 @@ std::vector<std::string> fake_cuda::state::leaks() const
     note(pools.size(), "pools");
     note(static_cast<std::size_t>(std::ranges::count_if(blocks, [](auto& b) { return !b.second.condemned; })),
          "blocks of memory");
+    note(allocations.size(), "handles of memory");
+    note(ranges.size(), "reserved address ranges");
     note(registrations.size(), "registered ranges");
     note(graphs.size(), "graphs");
     note(executables.size(), "executable graphs");

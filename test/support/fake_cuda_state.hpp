@@ -1,6 +1,7 @@
 #ifndef COACCEL_TEST_SUPPORT_FAKE_CUDA_STATE_HPP
 #define COACCEL_TEST_SUPPORT_FAKE_CUDA_STATE_HPP
 
+#include "posix/unique_fd.hpp"
 #include "support/fake_cuda.hpp"
 
 #include <array>
@@ -16,7 +17,8 @@ namespace test {
 
 #define COACCEL_FAKE_ENUMERATOR(function) fn_##function,
 enum fake_function : int {
-    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR) fn_cuMemPrefetchAsync,
+    COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR)
+        COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR) fn_cuMemPrefetchAsync,
     fn_cuMemAdvise,
     fn_cuStreamGetCaptureInfo,
     fn_count
@@ -110,6 +112,22 @@ struct fake_cuda::state {
         CUcontext context = nullptr;
     };
 
+    /// Memory of cuMemCreate. It outlives the fake as long as another process or fake has a descriptor of it.
+    struct allocation {
+        coaccel::detail::unique_fd memory;
+        std::size_t bytes = 0;
+        int device = 0;
+        bool exportable = false;
+    };
+
+    /// A range of cuMemAddressReserve.
+    struct address_range {
+        std::size_t bytes = 0;
+        /// Null: nothing is mapped.
+        std::shared_ptr<allocation> mapped{};
+        CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    };
+
     struct registration {
         std::size_t bytes = 0;
         CUcontext context = nullptr;
@@ -188,7 +206,13 @@ struct fake_cuda::state {
     // Memory.
     char* make_block(std::size_t bytes, std::shared_ptr<pool> from);
     block* find_block(const void* p);
-    bool check_device(const char* where, CUdeviceptr p, std::size_t bytes, bool running);
+    enum class use { read, write };
+    bool check_device(const char* where, CUdeviceptr p, std::size_t bytes, bool running, use how = use::read);
+    /// The range that contains the address; the end if there is none.
+    std::map<char*, address_range>::iterator find_range(CUdeviceptr p);
+    bool check_range(const char* where, CUdeviceptr p, std::size_t bytes, bool running, use how);
+    /// The bytes of all memory that has a handle or a mapping.
+    std::uint64_t allocation_bytes() const;
     bool check_host(const char* where, const void* p, std::size_t bytes);
     void give_life(const char* start);
     void bury(const char* start, const char* where);
@@ -275,6 +299,22 @@ struct fake_cuda::state {
                         CUstream s);
     CUresult prefetch(CUdeviceptr p, std::size_t bytes, CUmemLocation where, unsigned flags, CUstream s);
     CUresult advise(CUdeviceptr p, std::size_t bytes, CUmem_advise what, CUmemLocation where);
+    CUresult granularity(std::size_t* bytes, const CUmemAllocationProp* properties,
+                         CUmemAllocationGranularity_flags option);
+    CUresult handle_properties(CUmemAllocationProp* properties, CUmemGenericAllocationHandle h);
+    CUresult create_memory(CUmemGenericAllocationHandle* made, std::size_t bytes, const CUmemAllocationProp* properties,
+                           unsigned long long flags);
+    CUresult release_memory(CUmemGenericAllocationHandle h);
+    CUresult reserve_addresses(CUdeviceptr* made, std::size_t bytes, std::size_t alignment, CUdeviceptr wish,
+                               unsigned long long flags);
+    CUresult free_addresses(CUdeviceptr p, std::size_t bytes);
+    CUresult map_memory(CUdeviceptr p, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle h,
+                        unsigned long long flags);
+    CUresult unmap_memory(CUdeviceptr p, std::size_t bytes);
+    CUresult set_access(CUdeviceptr p, std::size_t bytes, const CUmemAccessDesc* how_much, std::size_t count);
+    CUresult export_memory(void* descriptor, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type,
+                           unsigned long long flags);
+    CUresult import_memory(CUmemGenericAllocationHandle* made, void* descriptor, CUmemAllocationHandleType type);
     CUresult module_load(CUmodule* made, const void* image);
     CUresult module_unload(CUmodule m);
     CUresult module_function(CUfunction* found, CUmodule m, const char* name);
@@ -322,6 +362,8 @@ struct fake_cuda::state {
     std::deque<const char*> buried;
     std::size_t buried_bytes = 0;
     std::uint64_t managed_bytes = 0;
+    std::map<CUmemGenericAllocationHandle, std::shared_ptr<allocation>> allocations;
+    std::map<char*, address_range> ranges;
     std::map<const char*, registration, std::less<>> registrations;
     std::map<CUmodule, CUcontext> modules;
     std::map<CUfunction, function> functions;

@@ -40,6 +40,12 @@ enum class memory_kind : std::uint8_t {
     exportable,
 };
 
+/// What the processes that map exported memory may do with it.
+enum class memory_access : std::uint8_t {
+    read_only,  ///< It cannot be changed any more: a write ends the context of the writer.
+    read_write, ///< Every context that maps it can change it.
+};
+
 /// The memory of a device as its backend reports it, in bytes.
 struct memory_info {
     /// Allocated to buffers and to library workspaces.
@@ -166,9 +172,10 @@ concept backend_has_faults = requires(B& b, const error_code& ec) {
 ///   memory released there is no longer in use. `allocate` reports out of memory only after a trim and a second
 ///   attempt. A null result means "not yet".
 /// - `pin` makes the caller's memory, which outlives the backend, equivalent to the backend's own pinned memory.
-/// - `can_export`, if there is one, tells whether memory_kind::exportable is supported. If it is, `export_memory` makes
-///   such memory read-only for good and returns a descriptor of it, and `import_memory` maps the memory of a
-///   descriptor read-only. Both are called while no op uses the memory. `release` takes what either has returned.
+/// - `can_export`, if there is one, tells whether memory_kind::exportable is supported. If it is, `export_memory`
+///   returns a descriptor of such memory, which with memory_access::read_only it makes read-only for good, and
+///   `import_memory` maps the memory of a descriptor that was exported with the same access. Both are called while no
+///   op uses the memory. `release` takes what either has returned.
 /// - `check_memory`, if there is one, refuses memory of other code that the ops cannot use. `work_remains`, if there is
 ///   one, tells before the destruction whether work that cannot be stopped will still use memory.
 /// - `describe` finds each supported op by its ID, except ops whose description differs from call to call.

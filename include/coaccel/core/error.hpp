@@ -116,6 +116,9 @@ enum class errc {
     not_savable,
     /// Too many runs of the plan have ended the context of its device; plan::async_revive allows runs again.
     plan_quarantined,
+    /// Durable memory may have been half-written when a context was lost. For a buffer, device::async_trust or
+    /// device::async_clear decides what becomes of it; for a state of a plan, plan::async_revive.
+    buffer_suspect,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.
@@ -131,7 +134,7 @@ enum class fault {
     context_lost,
     /// The device has failed, or its hardware is no longer available.
     device_lost,
-    /// The device, plan, mailbox or actor has stopped.
+    /// The device, plan, durable buffer, mailbox or actor cannot be used until the program intervenes, or never again.
     stopped,
 };
 

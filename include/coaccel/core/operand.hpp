@@ -2,6 +2,7 @@
 #define COACCEL_CORE_OPERAND_HPP
 
 #include <coaccel/core/buffer.hpp>
+#include <coaccel/core/durable_buffer.hpp>
 #include <coaccel/core/managed_buffer.hpp>
 
 namespace coaccel {
@@ -28,6 +29,7 @@ struct operand {
     constexpr operand(const ref<T>& r) noexcept : raw(r.raw()) {}
     operand(const buffer<T>& b) noexcept : raw(b.ref().raw()) {}
     operand(const managed_buffer<T>& b) noexcept : raw(b.ref().raw()) {}
+    operand(const durable_buffer<T>& b) noexcept : raw(b.ref().raw()) {}
 
     constexpr std::uint64_t size() const noexcept { return raw.size; }
 };
@@ -60,17 +62,23 @@ in(const buffer<T>&) -> in<T>;
 template <class T>
 in(const managed_buffer<T>&) -> in<T>;
 template <class T>
+in(const durable_buffer<T>&) -> in<T>;
+template <class T>
 in(ref<T>) -> in<T>;
 template <class T>
 out(const buffer<T>&) -> out<T>;
 template <class T>
 out(const managed_buffer<T>&) -> out<T>;
 template <class T>
+out(const durable_buffer<T>&) -> out<T>;
+template <class T>
 out(ref<T>) -> out<T>;
 template <class T>
 inout(const buffer<T>&) -> inout<T>;
 template <class T>
 inout(const managed_buffer<T>&) -> inout<T>;
+template <class T>
+inout(const durable_buffer<T>&) -> inout<T>;
 template <class T>
 inout(ref<T>) -> inout<T>;
 

@@ -19,7 +19,7 @@ struct any_ref {
     static constexpr std::uint64_t invalid_offset = std::numeric_limits<std::uint64_t>::max();
 
     std::uint32_t device = 0;     ///< Zero: none.
-    std::uint32_t generation = 0; ///< The generation of the context.
+    std::uint32_t generation = 0; ///< The generation of the context; zero: a durable buffer, valid in all of them.
     std::uint32_t slot = 0;       ///< Which buffer of the context.
     std::uint32_t version = 0;    ///< Distinguishes successive uses of the slot.
     std::uint64_t offset = 0;     ///< In elements.

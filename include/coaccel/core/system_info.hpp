@@ -28,6 +28,8 @@ struct gpu_report {
     int multiprocessors = 0; ///< The number of multiprocessors.
     /// Its memory in bytes.
     std::uint64_t memory = 0;
+    /// Whether memory can outlive the process that made it: if not, constants of plans are uploaded to each worker.
+    bool exports_memory = false;
 };
 
 /// The hardware and the libraries that coaccel found on this machine.

@@ -3,6 +3,7 @@
 
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/device/detail/control_requests.hpp>
+#include <coaccel/device/detail/durable_requests.hpp>
 #include <coaccel/device/detail/pinned_compile_requests.hpp>
 #include <coaccel/device/device_calls.hpp>
 #include <coaccel/device/device_options.hpp>
@@ -88,6 +89,52 @@ public:
     {
         return asio::async_initiate<Token, void(error_code, pinned_buffer<T>)>(
             detail::initiate_request<detail::pinned_request<T>>{core()}, token, count);
+    }
+
+    /// Allocates memory that outlives the contexts of the device, filled with zeros. Its refs are valid in every
+    /// generation, and its content survives the loss of a context: this process holds the memory, not the worker.
+    ///
+    /// After a loss that may have left the buffer half-written, ops that use it complete with errc::buffer_suspect
+    /// until async_trust or async_clear was called for it. After a fault this holds for all durable buffers; after an
+    /// end of the worker from outside, such as by SIGKILL, for those that unfinished ops write.
+    ///
+    /// Completion signature: void(error_code, durable_buffer<T>).
+    /// Completes when: the memory can be used. If the context is lost meanwhile, it goes on in the next one.
+    /// Cancellation: completes at once; what has been allocated is released.
+    /// Errors: errc::invalid_argument for zero elements, errc::size_overflow, errc::out_of_memory, also if no file
+    /// descriptor is left; errc::unsupported_op on a device without isolation::worker, and with a backend that cannot
+    /// export memory.
+    template <element T, asio::completion_token_for<void(error_code, durable_buffer<T>)> Token = default_token>
+    auto async_alloc_durable(std::size_t count, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code, durable_buffer<T>)>(
+            detail::initiate_request<detail::durable_request<T>>{core()}, token, count);
+    }
+
+    /// Permits ops on a durable buffer with the content that it has, whatever that is. Does nothing if it is not
+    /// suspect.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: ops may use the buffer; soon, also while the device has no context.
+    /// Errors: errc::invalid_argument for an empty buffer, errc::wrong_device, errc::released_ref.
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_trust(const durable_buffer<T>& content, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_request<detail::trust_request>{core()},
+                                                             token, content.ref().raw());
+    }
+
+    /// Fills a durable buffer with zeros, and permits ops on it. They may be started without awaiting this call, and
+    /// run after it, also if it fails.
+    ///
+    /// Completion signature: void(error_code).
+    /// Completes when: the buffer is filled.
+    /// Errors: those of async_exec. After an error, a buffer that was suspect still is.
+    template <element T, asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_clear(const durable_buffer<T>& content, Token&& token = {}) const
+    {
+        return asio::async_initiate<Token, void(error_code)>(detail::initiate_request<detail::clear_request<T>>{core()},
+                                                             token, content.ref(), exec_options{});
     }
 
     /// Compiles CUDA C++ source for this device, or loads the result from the cache on disk. The compiler runs outside

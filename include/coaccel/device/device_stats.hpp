@@ -68,6 +68,8 @@ struct device_stats {
     std::uint64_t convicted = 0;
     /// Plans that are quarantined now.
     std::uint64_t quarantined_plans = 0;
+    /// Durable buffers that cannot be used until async_trust or async_clear was called for them.
+    std::uint64_t suspect_buffers = 0;
     std::vector<op_latency> latencies; ///< One row for each kind of op.
 };
 

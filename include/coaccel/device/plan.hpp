@@ -122,7 +122,8 @@ public:
     /// Order: runs of a plan with states happen in the order in which they were started, other runs in any order.
     /// Lifetimes: the caller's memory must stay valid until completion.
     /// Errors: errc::invalid_argument for a missing or superfluous argument, errc::wrong_dtype, errc::length_mismatch,
-    /// errc::overlap if an output shares memory with another argument; errc::plan_quarantined; those of the ops.
+    /// errc::overlap if an output shares memory with another argument; errc::plan_quarantined; errc::buffer_suspect;
+    /// those of the ops.
     template <class... Args>
     auto async_run(Args&&... args) const
     {
@@ -142,7 +143,8 @@ public:
                                                              token, detail::loaded_plans{loaded()});
     }
 
-    /// Allows runs again after the plan was quarantined (plan_options::poison_limit). Otherwise it does nothing.
+    /// Allows runs again after the plan was quarantined (plan_options::poison_limit), and with the present content of
+    /// durable states that are suspect (suspect_rule::fail). Otherwise it does nothing.
     ///
     /// Completion signature: void(error_code).
     template <asio::completion_token_for<void(error_code)> Token = default_token>
@@ -161,6 +163,8 @@ public:
     plan_description description() const { return handle_ ? handle_->description() : plan_description(); }
     /// Whether its runs complete with errc::plan_quarantined; see async_revive. Thread safety: any thread.
     bool quarantined() const noexcept { return handle_ && handle_->quarantined(); }
+    /// Whether its runs complete with errc::buffer_suspect; see async_revive. Thread safety: any thread.
+    bool suspect() const noexcept { return handle_ && handle_->suspect(); }
     explicit operator bool() const noexcept { return handle_ != nullptr; }
     friend bool operator==(const plan& a, const plan& b) noexcept { return a.handle_ == b.handle_; }
 

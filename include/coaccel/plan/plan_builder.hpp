@@ -110,12 +110,28 @@ public:
         return ref<T>::from_raw(add_slot(slot_kind::state, dtype_v<T>, count, std::move(name)));
     }
 
+    /// As above, and the content outlives the contexts of the device: after the loss of a context, runs find what
+    /// earlier runs have left. For devices with isolation::worker and a backend that can export memory.
+    template <element T>
+    ref<T> state(std::uint64_t count, durable how, std::string name = {})
+    {
+        return ref<T>::from_raw(made_durable(add_slot(slot_kind::state, dtype_v<T>, count, std::move(name)), how));
+    }
+
     /// Memory that keeps its content from run to run. It begins with a copy of `initial`.
     template <element T, std::ranges::contiguous_range Range>
         requires std::convertible_to<const Range&, std::span<const T>>
     ref<T> state(const Range& initial, std::string name = {})
     {
         return copied<T>(slot_kind::state, initial, std::move(name));
+    }
+
+    /// As above, and the content outlives the contexts of the device.
+    template <element T, std::ranges::contiguous_range Range>
+        requires std::convertible_to<const Range&, std::span<const T>>
+    ref<T> state(const Range& initial, durable how, std::string name = {})
+    {
+        return ref<T>::from_raw(made_durable(copied<T>(slot_kind::state, initial, std::move(name)).raw(), how));
     }
 
     /// Memory that is uploaded once, with a copy of `values`. Ops only read it.
@@ -225,6 +241,7 @@ private:
     any_ref add_copy(slot_kind kind, dtype type, std::span<const std::byte> bytes, std::string name);
     any_ref add_content(slot_kind kind, dtype type, std::uint64_t count, std::shared_ptr<const std::byte> data,
                         std::string name);
+    any_ref made_durable(const any_ref& state, durable how);
     void add_op(const op_info& info, const void* op, std::shared_ptr<const void> kept,
                 std::span<const detail::bound_field> bound);
 

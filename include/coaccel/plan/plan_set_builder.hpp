@@ -51,12 +51,27 @@ public:
         return slots_->state<T>(count, std::move(name));
     }
 
+    /// As plan_builder::state, for memory that outlives the contexts of the device.
+    template <element T>
+    ref<T> state(std::uint64_t count, durable how, std::string name = {})
+    {
+        return slots_->state<T>(count, how, std::move(name));
+    }
+
     /// Memory that keeps its content from run to run. It begins with a copy of `initial`.
     template <element T, std::ranges::contiguous_range Range>
         requires std::convertible_to<const Range&, std::span<const T>>
     ref<T> state(const Range& initial, std::string name = {})
     {
         return slots_->state<T>(initial, std::move(name));
+    }
+
+    /// As plan_builder::state, for memory that outlives the contexts of the device.
+    template <element T, std::ranges::contiguous_range Range>
+        requires std::convertible_to<const Range&, std::span<const T>>
+    ref<T> state(const Range& initial, durable how, std::string name = {})
+    {
+        return slots_->state<T>(initial, how, std::move(name));
     }
 
     /// Memory that is uploaded once, with a copy of `values`. Ops only read it.

@@ -79,9 +79,9 @@ public:
     }
 
     /// A buffer of memory that was imported. No op has to wait for it. Preconditions: prepare().
-    any_ref add_imported(void* memory, std::uint64_t bytes)
+    any_ref add_imported(void* memory, const imported_buffer& what)
     {
-        return table_.insert(memory, bytes, dtype::u8, memory_kind::exportable);
+        return table_.insert(memory, what.count, what.type, memory_kind::exportable);
     }
 
     /// A buffer over memory of other code. No op has to wait for it.

@@ -55,6 +55,9 @@ error_code fill(driver_api& api, const symbol_lookup& find)
         return ec;
     COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_FILL)
 #undef COACCEL_CUDA_FILL
+#define COACCEL_CUDA_FILL(function) (void)fill(api.function, find, COACCEL_CUDA_SYMBOL(function));
+    COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(COACCEL_CUDA_FILL)
+#undef COACCEL_CUDA_FILL
 
     if (const error_code ec = fill(api.prefetch, find, "cuMemPrefetchAsync_v2"))
         return ec;

@@ -79,6 +79,20 @@ namespace coaccel::cuda {
     X(cuOccupancyMaxPotentialBlockSize)                                                                                \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 
+// Functions that a driver may lack; their pointers are then null.
+#define COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(X)                                                                      \
+    X(cuMemGetAllocationGranularity)                                                                                   \
+    X(cuMemGetAllocationPropertiesFromHandle)                                                                          \
+    X(cuMemCreate)                                                                                                     \
+    X(cuMemRelease)                                                                                                    \
+    X(cuMemAddressReserve)                                                                                             \
+    X(cuMemAddressFree)                                                                                                \
+    X(cuMemMap)                                                                                                        \
+    X(cuMemUnmap)                                                                                                      \
+    X(cuMemSetAccess)                                                                                                  \
+    X(cuMemExportToShareableHandle)                                                                                    \
+    X(cuMemImportFromShareableHandle)
+
 /// The functions of the driver. Its version is 1000 * major + 10 * minor.
 struct driver_api : function_table {
     static constexpr vendor_library library = vendor_library::driver;
@@ -89,6 +103,7 @@ struct driver_api : function_table {
 
 #define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
     COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_CUDA_MEMBER)
+    COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(COACCEL_CUDA_MEMBER)
 #undef COACCEL_CUDA_MEMBER
 
     // Versions that every driver since 12.4 has, whatever version the headers map to.

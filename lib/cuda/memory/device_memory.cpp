@@ -72,11 +72,44 @@ result<void*> device_memory::allocate(CUstream s, std::size_t bytes, memory_kind
 {
     const growth g{rounded(bytes), kind};
     const std::scoped_lock lock(mutex_);
-    if (limit_ != 0 && used_[0] + used_[1] + g.bytes > limit_)
+    if (exceeds(g.bytes))
         return errc::out_of_memory;
     if (const auto found = cached_.find(g); found != cached_.end())
         return hand_out(s, g, take_out(found).mapped().memory);
     return kind == memory_kind::device ? allocate_pooled(s, g) : ask_for_more(g);
+}
+
+bool device_memory::exceeds(std::size_t bytes) const noexcept
+{
+    return limit_ != 0 && used_[0] + used_[1] + outside_ + shared_ + bytes > limit_;
+}
+
+bool device_memory::has_room_for(std::size_t bytes) const noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    return !exceeds(bytes);
+}
+
+bool device_memory::count(outside what, std::size_t bytes) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    if (exceeds(bytes))
+        return false;
+    (what == outside::shared ? shared_ : outside_) += bytes;
+    return true;
+}
+
+void device_memory::uncount(outside what, std::size_t bytes) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    (what == outside::shared ? shared_ : outside_) -= bytes;
+}
+
+void device_memory::share(std::size_t bytes) noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    outside_ -= bytes;
+    shared_ += bytes;
 }
 
 result<void*> device_memory::allocate_pooled(CUstream s, growth g)
@@ -336,17 +369,21 @@ void device_memory::fill(memory_info& info) const noexcept
     }
     const std::scoped_lock lock(mutex_);
     constexpr std::size_t managed = index(memory_kind::managed);
-    info.used = used_[0] + used_[1];
-    info.high_water = high_water_;
-    info.reserved = reserved_by_pool() + used_[managed] + cached_bytes_[managed];
+    fill_use(info);
+    info.reserved = reserved_by_pool() + used_[managed] + cached_bytes_[managed] + outside_;
+}
+
+void device_memory::fill_use(memory_info& info) const noexcept
+{
+    info.used = used_[0] + used_[1] + outside_;
+    info.high_water = high_water_ + outside_;
 }
 
 memory_info device_memory::use() const noexcept
 {
     const std::scoped_lock lock(mutex_);
     memory_info info;
-    info.used = used_[0] + used_[1];
-    info.high_water = high_water_;
+    fill_use(info);
     return info;
 }
 

@@ -47,6 +47,20 @@ public:
     CUresult release(CUstream s, void* memory, std::size_t bytes, memory_kind kind,
                      last_use left = last_use::in_stream_order) noexcept;
 
+    /// Memory from elsewhere that counts towards the limit.
+    enum class outside : std::uint8_t {
+        /// Used by this context alone; part of the statistics.
+        own,
+        /// Exists once for several contexts, so that its owner in the parent adds it to the statistics.
+        shared,
+    };
+    bool has_room_for(std::size_t bytes) const noexcept;
+    /// False: it would exceed the limit.
+    [[nodiscard]] bool count(outside what, std::size_t bytes) noexcept;
+    void uncount(outside what, std::size_t bytes) noexcept;
+    /// Memory that was `own` is shared from now on.
+    void share(std::size_t bytes) noexcept;
+
     /// Returns unused memory to the driver. May block.
     void trim() noexcept;
 
@@ -91,6 +105,8 @@ private:
     CUresult free(growth g, CUdeviceptr memory, CUstream s) noexcept;
     void remember(CUstream s) noexcept;
     std::uint64_t reserved_by_pool() const noexcept;
+    bool exceeds(std::size_t bytes) const noexcept;
+    void fill_use(memory_info& info) const noexcept;
 
     const driver_api& api_;
     driver_threads& helpers_;
@@ -114,7 +130,11 @@ private:
     std::array<std::uint64_t, 2> cached_bytes_{};
     /// The part of cached_bytes_ that is spare.
     std::array<std::uint64_t, 2> spare_bytes_{};
+    /// Without memory from elsewhere: as soon as it is shared, others add it.
     std::uint64_t high_water_ = 0;
+    // Bytes from elsewhere.
+    std::uint64_t outside_ = 0;
+    std::uint64_t shared_ = 0;
     /// Limit for spare memory from the pool.
     std::uint64_t most_spare_ = 0;
     bool freeing_surplus_ = false;

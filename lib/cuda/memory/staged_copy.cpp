@@ -415,4 +415,16 @@ bool staged_copies::page_locked(const void* host, std::size_t bytes) const noexc
            start <= first && size >= bytes && first - start <= size - bytes;
 }
 
+bool staged_copies::usable_by_kernels(const void* host, std::size_t bytes) const noexcept
+{
+    unsigned type = 0;
+    CUdeviceptr mapped = 0;
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+    void* values[] = {&type, &mapped};
+    const auto first = reinterpret_cast<CUdeviceptr>(host);
+    // Memory that was registered for another context only has no address in this one.
+    return setting_.api.cuPointerGetAttributes(2, which, values, first) == CUDA_SUCCESS && type == CU_MEMORYTYPE_HOST &&
+           mapped == first && page_locked(host, bytes);
+}
+
 } // namespace coaccel::cuda

@@ -62,8 +62,8 @@ public:
     result<progress> enqueue(CUstream s, bound_op& op, const host_copy& what);
     void finish(bound_op& op) noexcept;
 
-    /// Whether the device can use this memory of the host.
-    bool page_locked(const void* host, std::size_t bytes) const noexcept;
+    /// Whether kernels can use this memory of the host, at the address that the host uses. More than a copy needs.
+    bool usable_by_kernels(const void* host, std::size_t bytes) const noexcept;
 
     /// Preconditions: the thread pool has stopped; the context is healthy and idle.
     void destroy() noexcept;
@@ -71,6 +71,7 @@ public:
 private:
     class copy;
 
+    bool page_locked(const void* host, std::size_t bytes) const noexcept;
     copy* take();
 
     const copy_setting setting_;

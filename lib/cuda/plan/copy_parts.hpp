@@ -12,6 +12,12 @@
 
 namespace coaccel::cuda {
 
+/// Where the next slot can begin.
+constexpr std::uint64_t next_slot(std::uint64_t offset) noexcept
+{
+    return (offset + detail::slot_alignment - 1) / detail::slot_alignment * detail::slot_alignment;
+}
+
 /// Memory that the device copies. The copy kernel reads these structs.
 struct copy_part {
     CUdeviceptr to = 0;

@@ -14,12 +14,7 @@ namespace {
 constexpr std::uintptr_t kernel_alignment = 16;
 static_assert(detail::slot_alignment % kernel_alignment == 0);
 
-constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept
-{
-    return (bytes + detail::slot_alignment - 1) / detail::slot_alignment * detail::slot_alignment;
-}
-
-CUdeviceptr address(const std::byte* p) noexcept
+CUdeviceptr device_address(const std::byte* p) noexcept
 {
     return reinterpret_cast<CUdeviceptr>(p);
 }
@@ -32,7 +27,7 @@ run_arguments::run_arguments(backend& b, const detail::plan_data& plan, CUdevice
 
 error_code run_arguments::allocate(copy_kernel& kernel)
 {
-    const std::uint64_t before_outputs = aligned(plan_.staged_inputs.bytes);
+    const std::uint64_t before_outputs = next_slot(plan_.staged_inputs.bytes);
     const std::uint64_t bytes = before_outputs + plan_.staged_outputs.bytes;
     if (bytes == 0)
         return {};
@@ -59,7 +54,7 @@ run_arguments::side run_arguments::make_side(copy_direction way, detail::byte_ra
                                              std::span<const std::uint32_t> slots) const noexcept
 {
     side made;
-    made.range = {.way = way, .instance = instance_, .where = where, .staged = address(staged)};
+    made.range = {.way = way, .instance = instance_, .where = where, .staged = device_address(staged)};
     made.parts = make_copy_parts(made.range, {});
     made.may_be_direct = kernel_ && std::ranges::any_of(slots, [&](std::uint32_t slot) {
                              const detail::plan_slot& s = plan_.slots[slot];
@@ -129,7 +124,7 @@ error_code run_arguments::choose(side& s, std::span<const detail::run_argument> 
     std::size_t count = 0;
     for (const auto& a : arguments)
         if (count < direct.size() && can_be_direct(a))
-            direct[count++] = {a.where, address(a.host)};
+            direct[count++] = {a.where, device_address(a.host)};
     const copy_parts parts = make_copy_parts(s.range, {direct.data(), count});
     if (parts != s.parts) {
         s.parts = parts;
@@ -145,15 +140,18 @@ error_code run_arguments::choose(side& s, std::span<const detail::run_argument> 
 
 bool run_arguments::can_be_direct(const detail::run_argument& a) const noexcept
 {
-    return a.where.bytes >= least_direct_bytes && address(a.host) % kernel_alignment == 0 &&
-           backend_.copies().page_locked(a.host, a.where.bytes);
+    return a.where.bytes >= least_direct_bytes && device_address(a.host) % kernel_alignment == 0 &&
+           backend_.copies().usable_by_kernels(a.host, a.where.bytes);
 }
 
 bool run_arguments::is_direct(const side& s, const detail::run_argument& a) noexcept
 {
-    return s.may_be_direct && std::ranges::any_of(s.parts.used(), [host = address(a.host)](const copy_part& p) {
-               return p.to == host || p.from == host;
-           });
+    // Several arguments may be at one place of the caller's memory, but not of the instance's.
+    const CUdeviceptr device = s.range.instance + a.where.offset;
+    const CUdeviceptr host = device_address(a.host);
+    const copy_part wanted = s.range.way == copy_direction::to_device ? copy_part{device, host, a.where.bytes}
+                                                                      : copy_part{host, device, a.where.bytes};
+    return s.may_be_direct && std::ranges::find(s.parts.used(), wanted) != s.parts.used().end();
 }
 
 } // namespace coaccel::cuda

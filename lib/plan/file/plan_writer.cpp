@@ -70,6 +70,8 @@ private:
             out_["kind"].text(to_string(s.kind));
             out_["type"].text(to_string(s.type));
             out_["count"].number(s.count);
+            if (s.durable)
+                out_["durable"].text(to_string(*s.durable));
             if (s.kind == slot_kind::constant)
                 write_content(plan_.constant_contents[s.index]);
             else if (s.kind == slot_kind::state && plan_.state_contents[s.index].data)

@@ -19,6 +19,21 @@ bool to_slot_kind(std::string_view name, slot_kind& kind) noexcept
     return false;
 }
 
+bool read_rule(record_fields& from, file_problem& problem, plan_slot& slot)
+{
+    std::string name;
+    if (!from.get("durable", name))
+        return false;
+    if (slot.kind != slot_kind::state)
+        return problem.invalid({"its kind is ", to_string(slot.kind), ", but it is durable"});
+    for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail})
+        if (name == to_string(rule)) {
+            slot.durable = rule;
+            return true;
+        }
+    return problem.invalid({"its rule is ", escape_text(name.substr(0, 100))});
+}
+
 } // namespace
 
 bool read_slot(const node& record, file_problem& problem, slot_record& made)
@@ -34,6 +49,8 @@ bool read_slot(const node& record, file_problem& problem, slot_record& made)
     if (!known)
         return problem.invalid({"its type is ", escape_text(type.substr(0, 100))});
     made.slot.type = known.value();
+    if (from.has("durable") && !read_rule(from, problem, made.slot))
+        return false;
     made.has_content = from.has("content");
     if (made.has_content) {
         const node* const content = from.get("content", node_kind::record);

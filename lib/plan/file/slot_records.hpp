@@ -11,7 +11,7 @@
 namespace coaccel::detail {
 
 struct slot_record {
-    /// Its name, kind, type and count.
+    /// Its name, kind, type, count and rule.
     plan_slot slot;
     bool has_content = false;
     /// In the contents of the file.

@@ -10,7 +10,7 @@ bool server::import_memory(const import_frame& frame)
     auto descriptor = place_.descriptors.receive(frame.head.id);
     if (!descriptor && errc_of(descriptor.error()) == errc::worker_corrupted)
         return false;
-    auto made = descriptor ? context_->import_buffer(std::move(descriptor).value(), frame.bytes)
+    auto made = descriptor ? context_->import_buffer(std::move(descriptor).value(), frame.buffer)
                            : result<any_ref>(descriptor.error());
     // A lost context is reported with message_type::lost.
     if (!context_->accepting())
@@ -26,7 +26,7 @@ bool server::import_memory(const import_frame& frame)
 bool server::export_memory(const export_frame& frame)
 {
     inject(frame.head.injected_fault);
-    auto descriptor = context_->export_buffer(frame.buffer);
+    auto descriptor = context_->export_buffer(frame.buffer, frame.access);
     // The descriptor is closed here: the mapping keeps the memory alive for this process.
     const error_code ec =
         descriptor ? place_.descriptors.send(frame.head.id, descriptor.value().get()) : descriptor.error();

@@ -45,12 +45,12 @@ public:
         return true;
     }
 
-    /// What may still write to the callers' memory.
+    /// What may still write to memory that is used after the end of the context.
     struct writers {
         /// Copy threads that have not ended.
         bool copying = false;
-        /// Requests with which the worker writes to pinned buffers.
-        bool into_pinned = false;
+        /// The worker writes to pinned buffers, or can write to memory that its successor will map.
+        bool into_shared = false;
         /// The worker's process has not ended.
         bool worker = false;
     };
@@ -60,7 +60,7 @@ public:
     /// and all memory except the pinned memory is private.
     bool must_wait(const writers& w, process where) const noexcept
     {
-        return where == process::own && (w.copying || (w.worker && (w.into_pinned || sent_invalid_data_)));
+        return where == process::own && (w.copying || (w.worker && (w.into_shared || sent_invalid_data_)));
     }
 
     void finish() noexcept { stage_ = stage::dead; }

@@ -151,6 +151,8 @@ private:
     reply_slots<in_flight_request> in_flight_;
     /// How many of them are exports.
     std::size_t exports_ = 0;
+    /// The worker can write to memory that outlives it.
+    bool shares_writable_ = false;
     held_requests held_;
     kernel_sender kernels_;
     plan_sender plans_;

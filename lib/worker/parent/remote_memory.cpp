@@ -1,5 +1,5 @@
 #include "context/exported_memory.hpp"
-#include "posix/write_once_memory.hpp"
+#include "worker/parent/received_memory.hpp"
 #include "worker/parent/remote_context.hpp"
 #include "worker/protocol/memory_frames.hpp"
 
@@ -53,13 +53,15 @@ bool remote_context::start_memory(request& r)
 
 void remote_context::send_import(request& r)
 {
-    const exported_memory& memory = **r.ops.front().as<import_op>().from;
+    const auto& op = r.ops.front().as<import_op>();
+    const exported_memory& memory = **op.from;
+    shares_writable_ |= memory.access == memory_access::read_write;
     const std::uint64_t id = enlist({.who = &r, .memory = true});
     if (auto ec = link_->descriptors().send(id, memory.descriptor.get())) {
         (void)in_flight_.take(id);
         return complete(r, ec);
     }
-    put_import(outgoing_.begin(), {.head = head_for(id, r), .bytes = memory.bytes});
+    put_import(outgoing_.begin(), {.head = head_for(id, r), .buffer = op.wanted()});
     outgoing_.post();
 }
 
@@ -71,8 +73,10 @@ void remote_context::send_export(request& r)
         return complete(r, errc::context_lost);
     }
     ++exports_;
+    const auto& op = r.ops.front().as<export_op>();
+    shares_writable_ |= op.access == memory_access::read_write;
     const std::uint64_t id = enlist({.who = &r, .memory = true});
-    put_export(outgoing_.begin(), {.head = head_for(id, r), .buffer = r.ops.front().as<export_op>().buffer.raw});
+    put_export(outgoing_.begin(), {.head = head_for(id, r), .buffer = op.buffer.raw, .access = op.access});
     outgoing_.post();
 }
 
@@ -85,7 +89,8 @@ bool remote_context::take_memory(decoder& in, std::uint64_t id, request& r, erro
         any_ref made;
         if (ec)
             return true;
-        if (!in.get_ref(made) || !add_made(made, (*o.as<import_op>().from)->bytes, dtype::u8))
+        const auto wanted = o.as<import_op>().wanted();
+        if (!in.get_ref(made) || !add_made(made, wanted.count, wanted.type))
             return false;
         *static_cast<detail::allocation*>(o.reply) = {made, nullptr};
         return true;
@@ -96,11 +101,12 @@ bool remote_context::take_memory(decoder& in, std::uint64_t id, request& r, erro
     if (!ec) {
         auto got = descriptors.receive(id);
         if (got) {
-            if (const auto bad = detail::write_once_memory::check(got.value(), op.buffer.size())) {
+            if (const auto bad = check_received_memory(backend_name(), got.value(), op.buffer.size(), op.access)) {
                 condemn(errc::worker_corrupted, bad.message());
                 return false;
             }
-            *op.to = std::make_shared<const exported_memory>(exported_memory{std::move(got).value(), op.buffer.size()});
+            *op.to = std::make_shared<const exported_memory>(
+                exported_memory{std::move(got).value(), op.buffer.size(), op.access});
         } else if (errc_of(got.error()) == errc::worker_corrupted) {
             condemn(errc::worker_corrupted, got.error().message());
             return false;

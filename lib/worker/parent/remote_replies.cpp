@@ -126,8 +126,7 @@ bool remote_context::on_reply(std::span<const std::byte> record)
         return false;
     link_->log(log_level::info, "lost its context: " + why.message());
     end_.explain(why);
-    // Hardware that is gone says nothing about the work.
-    condemn(errc::context_lost, is_device_lost(why) ? detail::loss_cause::outside : detail::loss_cause::fault);
+    condemn(errc::context_lost, is_device_lost(why) ? detail::loss_cause::hardware : detail::loss_cause::fault);
     return true;
 }
 
@@ -275,8 +274,9 @@ void remote_context::abandon(const std::string& why) noexcept
 
 next_turn remote_context::die()
 {
-    const context_end::writers writers{
-        .copying = copies_.copying(), .into_pinned = writes_to_pinned(), .worker = !link_->has_ended()};
+    const context_end::writers writers{.copying = copies_.copying(),
+                                       .into_shared = shares_writable_ || writes_to_pinned(),
+                                       .worker = !link_->has_ended()};
     if (end_.must_wait(writers, this_process()))
         return {next_turn::kind::sleep};
     end_.finish();

@@ -7,7 +7,7 @@ namespace test_core_bfloat16 {
 namespace {
 
 using coaccel::bfloat16;
-using namespace test;
+using namespace coaccel::small_float_checks;
 
 constexpr layout brain16{8, 7, true};
 

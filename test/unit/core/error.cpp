@@ -68,12 +68,13 @@ constexpr row rows[] = {
     {errc::file_version, fault::caller},
     {errc::not_savable, fault::caller},
     {errc::plan_quarantined, fault::stopped},
+    {errc::buffer_suspect, fault::stopped},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::plan_quarantined);
+constexpr int last = static_cast<int>(errc::buffer_suspect);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace

@@ -11,7 +11,7 @@ namespace {
 using coaccel::float8_e4m3;
 using coaccel::float8_e5m2;
 using coaccel::overflow_rule;
-using namespace test;
+using namespace coaccel::small_float_checks;
 
 template <class T>
 constexpr layout layout_of = std::is_same_v<T, float8_e4m3> ? layout{4, 3, false} : layout{5, 2, true};

@@ -8,7 +8,7 @@ namespace test_core_half {
 namespace {
 
 using coaccel::half;
-using namespace test;
+using namespace coaccel::small_float_checks;
 
 constexpr layout binary16{5, 10, true};
 

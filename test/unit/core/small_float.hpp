@@ -13,7 +13,7 @@
 #include <numeric>
 #include <type_traits>
 
-namespace test {
+namespace coaccel::small_float_checks {
 
 /// A format described independently of the library: widths, and whether the top exponent is reserved.
 struct layout {
@@ -93,8 +93,8 @@ void check_round_trip(layout l)
     tally t;
     for (unsigned bits = 0; bits < l.patterns(); ++bits) {
         const float narrow = make<T>(bits);
-        const T from_float = T::convert(narrow, coaccel::overflow_rule::nonfinite);
-        const T from_double = T::convert(double(narrow), coaccel::overflow_rule::nonfinite);
+        const T from_float = T::convert(narrow, overflow_rule::nonfinite);
+        const T from_double = T::convert(double(narrow), overflow_rule::nonfinite);
         const unsigned quiet = l.is_nan(bits) ? 1u << (l.mantissa_bits - 1) : 0;
         t.expect(from_float.bits() == (bits | quiet), bits);
         t.expect(from_double.bits() == (bits | quiet), bits);
@@ -114,11 +114,11 @@ struct rounding_check {
         const unsigned beyond = l.infinities ? l.top() : l.sign() - 1;
         const unsigned saturated = nearest > l.largest() ? l.largest() : nearest;
         const unsigned nonfinite = nearest > l.largest() ? beyond : nearest;
-        const bool saturates = T::format::default_overflow == coaccel::overflow_rule::saturate;
+        const bool saturates = T::format::default_overflow == overflow_rule::saturate;
         for (const unsigned sign : {0u, l.sign()}) {
             const Wide x = sign ? -magnitude : magnitude;
-            t.expect(T::convert(x, coaccel::overflow_rule::saturate).bits() == (sign | saturated), nearest);
-            t.expect(T::convert(x, coaccel::overflow_rule::nonfinite).bits() == (sign | nonfinite), nearest);
+            t.expect(T::convert(x, overflow_rule::saturate).bits() == (sign | saturated), nearest);
+            t.expect(T::convert(x, overflow_rule::nonfinite).bits() == (sign | nonfinite), nearest);
             t.expect(T(x).bits() == (sign | (saturates ? saturated : nonfinite)), nearest);
         }
     }
@@ -155,8 +155,8 @@ void check_single_rounding_of_doubles(layout l)
         const double middle = std::midpoint(l.value(i), l.value(i + 1));
         const double towards_odd = std::nextafter(middle, i % 2 == 0 ? std::numeric_limits<double>::infinity() : 0.0);
         REQUIRE(float(towards_odd) == float(middle));
-        differs += T::convert(towards_odd, coaccel::overflow_rule::nonfinite).bits() !=
-                   T::convert(float(towards_odd), coaccel::overflow_rule::nonfinite).bits();
+        differs += T::convert(towards_odd, overflow_rule::nonfinite).bits() !=
+                   T::convert(float(towards_odd), overflow_rule::nonfinite).bits();
     }
     CHECK(differs == l.largest() + 1);
 }
@@ -166,7 +166,7 @@ void check_nans()
 {
     for (const float sign : {1.0f, -1.0f}) {
         const float quiet = std::copysign(std::numeric_limits<float>::quiet_NaN(), sign);
-        for (const T x : {T(quiet), T(double(quiet)), T::convert(quiet, coaccel::overflow_rule::nonfinite)}) {
+        for (const T x : {T(quiet), T(double(quiet)), T::convert(quiet, overflow_rule::nonfinite)}) {
             CHECK(isnan(x));
             CHECK(std::signbit(float(x)) == (sign < 0));
             CHECK(x != x);
@@ -206,7 +206,7 @@ void check_arithmetic(layout l, unsigned stride)
     CHECK((x -= T(2.0f)) == 4.0f);
     CHECK((x /= T(8.0f)) == 0.5f);
     CHECK(+x == 0.5f);
-    CHECK(isinf(T(1.0f) / make<T>(0)) == (T::format::default_overflow == coaccel::overflow_rule::nonfinite));
+    CHECK(isinf(T(1.0f) / make<T>(0)) == (T::format::default_overflow == overflow_rule::nonfinite));
 }
 
 template <class T>
@@ -274,6 +274,6 @@ constexpr bool has_the_traits_of_a_number()
     return true;
 }
 
-} // namespace test
+} // namespace coaccel::small_float_checks
 
 #endif

@@ -264,14 +264,16 @@ TEST_CASE("device and managed memory are allocated, counted and released")
     b->listen({});
 }
 
-TEST_CASE("memory cannot be exported")
+TEST_CASE("a device that cannot export memory has none that could be exported")
 {
-    fake_cuda driver;
+    fake_cuda driver({.attributes = {{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0}}});
     auto b = make(driver);
     const auto here = b->enter();
     auto s = b->make_stream(priority::normal).value();
     CHECK_FALSE(b->can_export());
     CHECK(b->allocate(s, 1000, memory_kind::exportable).error() == errc::unsupported_op);
+    CHECK(b->import_memory(detail::unique_fd(), 1000, memory_access::read_only).error() == errc::unsupported_op);
+    CHECK(b->export_memory(&driver, 1000, memory_access::read_only).error() == errc::invalid_argument);
     CHECK(b->memory().used == 0);
 }
 

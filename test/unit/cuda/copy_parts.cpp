@@ -59,6 +59,20 @@ TEST_CASE("every byte of the range is copied once, from where its argument is")
     }
 }
 
+TEST_CASE("what follows a direct argument of odd size begins where its slot does")
+{
+    auto odd = range;
+    odd.where.bytes = 0x100 + 0x100 + 5;
+    std::vector one{direct_argument{.where = {0x200, 0xf1}, .host = 0x90000}};
+    const auto parts = make_copy_parts(odd, one);
+    REQUIRE(parts.count == 2);
+    CHECK(parts.all[0] == copy_part{0x10200, 0x90000, 0xf1});
+    CHECK(parts.all[1] == copy_part{0x10300, 0x50100, 0x105});
+    // Nothing is left behind the last one, although its slot ends in the middle of a unit.
+    odd.where.bytes = 0xf1;
+    CHECK(make_copy_parts(odd, one).count == 1);
+}
+
 TEST_CASE("outputs are copied the other way")
 {
     auto back = range;

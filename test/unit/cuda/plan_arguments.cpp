@@ -136,6 +136,45 @@ TEST_CASE("large page-locked arguments are used directly, and the next ordinary 
     CHECK_FALSE(l.instance.unload());
 }
 
+TEST_CASE("direct arguments of odd size do not disturb those behind them")
+{
+    loaded l({}, large + 3);
+    REQUIRE_FALSE(l.instance.load());
+    l.check_run(l.allocate_pinned(large + 3), l.allocate_pinned(large + 3), 1);
+    CHECK(l.changes() == 2);
+    CHECK_FALSE(l.instance.unload());
+}
+
+TEST_CASE("inputs that share the caller's memory are each copied, also if one of them is direct")
+{
+    loaded l;
+    REQUIRE_FALSE(l.instance.load());
+    float* const a = l.allocate_pinned(large);
+    for (const float first : {1.0f, 2.0f}) {
+        std::iota(a, a + large, first);
+        std::vector<float> y(large), z(odd);
+        const auto& s = l.plan.slots;
+        const auto at = [&](std::size_t slot, float* host) {
+            return detail::run_argument{reinterpret_cast<std::byte*>(host), {s[slot].offset, s[slot].bytes()}};
+        };
+        // The second one is too small to be direct.
+        const detail::run_argument in[] = {at(0, a), at(1, a)};
+        const detail::run_argument out[] = {at(2, y.data()), at(3, z.data())};
+        detail::plan_run_op op;
+        op.memory = ref<std::uint8_t>::from_raw(l.instance.refs.front());
+        op.instance = op.chain = 1;
+        op.inputs = in;
+        op.outputs = out;
+        op.input_count = op.output_count = 2;
+        exec<detail::plan_run_op> r(op, exec_options{});
+        CHECK_FALSE(l.driver.outcome_of(r));
+        CHECK(std::equal(y.begin(), y.end(), a));
+        CHECK(std::equal(z.begin(), z.end(), a));
+    }
+    CHECK(l.changes() == 1);
+    CHECK_FALSE(l.instance.unload());
+}
+
 TEST_CASE("one direct argument changes one direction")
 {
     loaded l;

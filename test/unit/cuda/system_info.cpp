@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <thread>
+#include <type_traits>
 
 namespace test_cuda_system_info {
 
@@ -28,12 +29,15 @@ struct fake_machine {
     static inline int gpus = 0;
     static inline int broken = -1;
     static inline CUresult count_result = CUDA_SUCCESS;
+    /// An attribute that is zero.
+    static inline CUdevice_attribute without{};
 
     explicit fake_machine(int count)
     {
         gpus = count;
         broken = -1;
         count_result = CUDA_SUCCESS;
+        without = {};
 
         driver.path = "/fake/libcuda.so.1";
         driver.version = 12090;
@@ -58,6 +62,7 @@ struct fake_machine {
                 return CUDA_ERROR_DEVICE_UNAVAILABLE;
             *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 10
                      : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 3
+                     : which == without                                      ? 0
                                                                              : 42;
             return CUDA_SUCCESS;
         };
@@ -109,16 +114,43 @@ TEST_CASE("a complete machine is described in full")
     CHECK(info.gpus[1].multiprocessors == 42);
     CHECK(info.gpus[1].memory == std::uint64_t(3) << 29);
 
-    CHECK(to_string(info) == "coaccel 1.2.3\n"
-                             "host backend: 4 threads\n"
-                             "CUDA backend: in this build\n"
-                             "  GPU 0: Fake A, compute capability 10.3, 42 multiprocessors, 1.5 GiB\n"
-                             "  GPU 1: Fake B, compute capability 10.3, 42 multiprocessors, 1.5 GiB\n"
-                             "  libcuda 12.9: /fake/libcuda.so.1\n"
-                             "  libcublas 13.1.2: /fake/libcublas.so.13\n"
-                             "  libnvrtc 13.2: /fake/libnvrtc.so.13\n"
-                             "  libcurand 10.4.0: /fake/libcurand.so.10\n"
-                             "device_kind::best: GPU 0\n");
+    CHECK(to_string(info) ==
+          "coaccel 1.2.3\n"
+          "host backend: 4 threads\n"
+          "CUDA backend: in this build\n"
+          "  GPU 0: Fake A, compute capability 10.3, 42 multiprocessors, 1.5 GiB, cannot export memory\n"
+          "  GPU 1: Fake B, compute capability 10.3, 42 multiprocessors, 1.5 GiB, cannot export memory\n"
+          "  libcuda 12.9: /fake/libcuda.so.1\n"
+          "  libcublas 13.1.2: /fake/libcublas.so.13\n"
+          "  libnvrtc 13.2: /fake/libnvrtc.so.13\n"
+          "  libcurand 10.4.0: /fake/libcurand.so.10\n"
+          "device_kind::best: GPU 0\n");
+}
+
+TEST_CASE("a GPU can export memory if the driver has all functions for it, and the GPU both attributes")
+{
+    fake_machine machine(1);
+    const auto anything = [] {};
+    const auto fill = [&](auto& function) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(+anything);
+    };
+#define FILL(function) fill(machine.driver.function);
+    COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(FILL)
+#undef FILL
+    CHECK(machine.inspect().gpus.at(0).exports_memory);
+    CHECK(contains(to_string(machine.inspect()), "1.5 GiB, can export memory\n"));
+    fake_machine::without = CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
+    CHECK_FALSE(machine.inspect().gpus.at(0).exports_memory);
+    fake_machine::without = CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+    CHECK_FALSE(machine.inspect().gpus.at(0).exports_memory);
+    fake_machine::without = {};
+#define CHECK_WITHOUT(function)                                                                                        \
+    machine.driver.function = nullptr;                                                                                 \
+    CHECK_FALSE(machine.inspect().gpus.at(0).exports_memory);                                                          \
+    fill(machine.driver.function);
+    COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(CHECK_WITHOUT)
+#undef CHECK_WITHOUT
+    CHECK(machine.inspect().gpus.at(0).exports_memory);
 }
 
 TEST_CASE("the report names missing libraries and the features that they disable")

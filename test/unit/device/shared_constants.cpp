@@ -39,6 +39,22 @@ const plan_description& mixed_plan()
     return p;
 }
 
+/// A large constant, and small ones, one of them twice, that are large together.
+const plan_description& packed_plan()
+{
+    static const plan_description p =
+        plan_of({{1, large}, {2, large / 2}, {3, large / 4}, {2, large / 2}, {4, large / 4}});
+    return p;
+}
+
+constexpr std::uint64_t packed_shared = 2 * large * sizeof(float);
+/// The large one, and three small ones.
+constexpr int packed_writes = 4;
+
+/// What the memory that contexts share contains: for each place, the value there.
+using memory_content = std::map<std::uint64_t, float>;
+std::map<const exported_memory*, memory_content> exported_contents;
+
 constexpr std::uint64_t mixed_shared = (large + large + 100) * sizeof(float);
 
 /// The memory of one context, which can share memory with others. Records what it is asked for.
@@ -60,17 +76,20 @@ public:
             const auto& memory = **o.as<import_op>().from;
             give(o, memory.bytes);
             read_only.insert(last_);
-            filled[last_] = memory.bytes;
+            content_[last_] = exported_contents.at(&memory);
         } else if (o.info->id == info_of<export_op>().id) {
             const any_ref r = o.as<export_op>().buffer.raw;
             CHECK(exportable_[r.slot]);
             CHECK(filled[r.slot] == r.size);
             CHECK(read_only.insert(r.slot).second);
-            *o.as<export_op>().to = std::make_shared<const exported_memory>(exported_memory{unique_fd(), r.size});
+            auto made = std::make_shared<const exported_memory>(exported_memory{unique_fd(), r.size});
+            exported_contents[made.get()] = content_[r.slot];
+            *o.as<export_op>().to = std::move(made);
         } else if (o.info->id == info_of<write_op<std::uint8_t>>().id) {
             const any_ref to = o.as<write_op<std::uint8_t>>().dst.raw;
             CHECK_FALSE(read_only.contains(to.slot));
             filled[to.slot] += to.size;
+            content_[to.slot][to.offset] = *reinterpret_cast<const float*>(o.as<write_op<std::uint8_t>>().src);
         } else if (o.info->id == plan_load_id) {
             const auto& head = o.as<plan_load_head>();
             const plan_load_operands at(*head.plan);
@@ -78,7 +97,9 @@ public:
                 CHECK(live.contains(head.refs()[i].slot));
             for (std::size_t i = 0; i < head.plan->constants.size(); ++i) {
                 const any_ref& r = head.refs()[at.constants + i];
-                CHECK(filled[r.slot] == head.plan->constant_contents[i].bytes);
+                const auto& content = head.plan->constant_contents[i];
+                CHECK(r.size == content.bytes);
+                CHECK(content_[r.slot].at(r.offset) == *reinterpret_cast<const float*>(content.data.get()));
             }
             ++loaded;
         } else if (o.info->id == info_of<plan_unload_op>().id) {
@@ -121,6 +142,7 @@ private:
     std::uint32_t generation_;
     std::uint32_t last_ = 0;
     std::map<std::uint32_t, bool> exportable_;
+    std::map<std::uint32_t, memory_content> content_;
 };
 
 /// A device with a context and a standby, reduced to their plans.
@@ -218,6 +240,87 @@ TEST_CASE_FIXTURE(fixture, "the first context fills large constants, and every l
         CHECK(plans.shared().bytes() == mixed_shared);
     }
     CHECK(unshared == 0);
+}
+
+TEST_CASE_FIXTURE(fixture, "small constants that are large together are shared as one")
+{
+    const auto p = add(packed_plan());
+    run();
+    CHECK(current.asked["memory.allocate exportable"] == 2);
+    CHECK(current.asked["memory.export"] == 2);
+    CHECK(current.asked["memory.write<u8>"] == packed_writes);
+    CHECK(plans.shared().bytes() == packed_shared);
+    run_standby();
+    CHECK(ahead.asked["memory.import"] == 2);
+    CHECK(ahead.asked["memory.write<u8>"] == 0);
+    // An equal plan, and one with other small constants.
+    const auto q = add(packed_plan());
+    const auto r = add(plan_of({{2, large / 2}, {3, large / 2}}));
+    run();
+    CHECK(current.asked["memory.export"] == 3);
+    CHECK(current.loaded == 3);
+    lose();
+    run();
+    CHECK(current.asked["memory.import"] == 3);
+    CHECK(current.asked["memory.write<u8>"] == 0);
+    p->closing = q->closing = r->closing = true;
+    run();
+    run_standby();
+    CHECK(current.live.empty());
+    CHECK(ahead.live.empty());
+    CHECK(plans.shared().bytes() == 0);
+    CHECK(unshared == 0);
+}
+
+TEST_CASE_FIXTURE(fixture, "without sharing each small constant has its own buffer")
+{
+    const auto p = add(packed_plan());
+    run(sharing::no);
+    CHECK(current.asked["memory.allocate exportable"] == 0);
+    // The constants, and the instance.
+    CHECK(current.asked["memory.allocate"] == packed_writes + 1);
+    p->closing = true;
+    run(sharing::no);
+    CHECK(current.live.empty());
+}
+
+TEST_CASE("whatever happens at any step of a load of packed constants, the plan runs, and nothing remains of it")
+{
+    for (const auto what : {errc::context_lost, errc::out_of_memory, errc::invalid_argument})
+        for (const bool imports : {false, true})
+            for (int steps = 0;; ++steps) {
+                CAPTURE(int(what));
+                CAPTURE(imports);
+                CAPTURE(steps);
+                fixture f;
+                const auto p = f.add(packed_plan());
+                if (imports) {
+                    f.run();
+                    f.lose();
+                }
+                bool more = true;
+                for (int n = 0; n < steps && more; ++n)
+                    more = f.step();
+                const int before = f.current.about_sharing();
+                if (!more || !f.step(what))
+                    break;
+                if (what == errc::context_lost)
+                    f.lose();
+                else if (f.current.about_sharing() == before)
+                    continue;
+                f.run();
+                CHECK(f.current.loaded == 1);
+                CHECK_FALSE(p->broken);
+                // The next context has it too.
+                f.lose();
+                f.run();
+                CHECK(f.current.loaded == 1);
+                CHECK(f.plans.shared().bytes() == packed_shared);
+                p->closing = true;
+                f.run();
+                CHECK(f.current.live.empty());
+                CHECK(f.plans.shared().bytes() == 0);
+            }
 }
 
 TEST_CASE_FIXTURE(fixture, "a context that cannot share has all constants for itself")
@@ -343,6 +446,33 @@ TEST_CASE("whichever request to share is refused, the context has the constant f
         }
 }
 
+TEST_CASE_FIXTURE(fixture, "memory that a context cannot map because it is something else is made anew, once")
+{
+    const auto a = add(mixed_plan());
+    const auto b = add(plan_of({{1, large}}));
+    run();
+    lose();
+    while (current.asked["memory.import"] == 0)
+        REQUIRE(step(errc::invalid_argument));
+    CHECK(unshared == 1);
+    CHECK(plans.shared().bytes() == mixed_shared - large * sizeof(float));
+    run();
+    CHECK(current.asked["memory.import"] == 2);
+    CHECK(current.asked["memory.export"] == 1);
+    CHECK(current.loaded == 2);
+    CHECK(plans.shared().bytes() == mixed_shared);
+    // The next context can map it.
+    lose();
+    run();
+    CHECK(current.asked["memory.import"] == 2);
+    CHECK(current.asked["memory.export"] == 0);
+    CHECK(unshared == 1);
+    a->closing = b->closing = true;
+    run();
+    CHECK(plans.shared().bytes() == 0);
+    CHECK(current.live.empty());
+}
+
 TEST_CASE("a load that fails leaves no memory behind")
 {
     for (int steps = 0;; ++steps) {
@@ -453,7 +583,7 @@ TEST_CASE("constants are found by their content, as long as a plan owns them")
 {
     const auto content = [](float value) {
         static const auto a = plan_of({{1, 8}}), b = plan_of({{2, 8}});
-        return plan_access::data(value == 1 ? a : b)->constant_contents[0];
+        return group_constants(plan_access::data(value == 1 ? a : b)->constant_contents, packing::none).all.at(0);
     };
     shared_constants all;
     const auto memory = [](std::uint64_t bytes) {

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fcntl.h>
 
@@ -80,12 +81,12 @@ TEST_CASE("memory counts as used until it is sealed, and towards the limit until
     CHECK(pool.info().used == 4 * mib);
     CHECK(pool.info().free == 6 * mib);
     CHECK(pool.info().high_water == 4 * mib);
-    auto fd = all.seal(a);
+    auto fd = all.seal(a, memory_access::read_only);
     REQUIRE(fd);
     CHECK(pool.info().used == 0);
     CHECK(pool.info().high_water == 0);
     CHECK(pool.info().free == 6 * mib);
-    void* const b = all.map(fd.value(), 4 * mib).value();
+    void* const b = all.map(fd.value(), 4 * mib, memory_access::read_only).value();
     CHECK(b != a);
     CHECK(pool.info().used == 0);
     CHECK(pool.info().free == 2 * mib);
@@ -106,14 +107,14 @@ TEST_CASE("what cannot be made does not count")
     exportable_memory all(pool);
     const auto fd = [&] {
         void* const a = all.allocate(mib).value();
-        auto sealed = all.seal(a);
-        CHECK(all.seal(a).error() == errc::invalid_argument);
+        auto sealed = all.seal(a, memory_access::read_only);
+        CHECK(all.seal(a, memory_access::read_only).error() == errc::invalid_argument);
         all.release(a);
         return std::move(sealed).value();
     }();
-    CHECK(all.map(fd, 2 * mib).error() == errc::invalid_argument);
-    CHECK(all.map(unique_fd(), mib).error() == errc::invalid_argument);
-    CHECK(all.seal(&pool).error() == errc::invalid_argument);
+    CHECK(all.map(fd, 2 * mib, memory_access::read_only).error() == errc::invalid_argument);
+    CHECK(all.map(unique_fd(), mib, memory_access::read_only).error() == errc::invalid_argument);
+    CHECK(all.seal(&pool, memory_access::read_only).error() == errc::invalid_argument);
     CHECK(pool.info().used == 0);
     CHECK(pool.info().free == 10 * mib);
 }
@@ -140,7 +141,7 @@ TEST_CASE("a buffer that is exported by one context can be read in others, after
         CHECK(first.driver.context->can_export());
         const any_ref made = first.exportable(data.size());
         first.write(made, data);
-        auto got = first.driver.context->export_buffer(made);
+        auto got = first.driver.context->export_buffer(made, memory_access::read_only);
         REQUIRE_MESSAGE(got, got.error().message());
         fd = std::move(got).value();
         CHECK(first.read(made) == data);
@@ -149,7 +150,7 @@ TEST_CASE("a buffer that is exported by one context can be read in others, after
     fixture a, b;
     for (fixture* f : {&a, &b}) {
         const auto made =
-            f->driver.context->import_buffer(unique_fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)), data.size());
+            f->driver.context->import_buffer(unique_fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)), {.count = data.size()});
         REQUIRE_MESSAGE(made, made.error().message());
         CHECK(f->read(made.value()) == data);
         CHECK(f->driver.context->live_buffers() == 1);
@@ -159,45 +160,81 @@ TEST_CASE("a buffer that is exported by one context can be read in others, after
     }
 }
 
+TEST_CASE("memory that is exported for writers is changed by one context for the next, with any element type")
+{
+    unique_fd fd;
+    {
+        fixture first;
+        const any_ref made = first.exportable(4096);
+        first.write(made, std::vector<std::uint8_t>(4096, 0));
+        auto got = first.driver.context->export_buffer(made, memory_access::read_write);
+        REQUIRE_MESSAGE(got, got.error().message());
+        fd = std::move(got).value();
+        // It can still be written here.
+        first.write(made, std::vector<std::uint8_t>(4096, 1));
+    }
+    for (std::uint32_t generation = 1; generation <= 3; ++generation) {
+        fixture f;
+        auto& c = *f.driver.context;
+        CHECK(errc_of(c.import_buffer(unique_fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)), {.count = 4096}).error()) ==
+              errc::invalid_argument);
+        const auto made = c.import_buffer(unique_fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)),
+                                          {.count = 1024, .type = dtype::u32, .access = memory_access::read_write});
+        REQUIRE_MESSAGE(made, made.error().message());
+        CHECK(made.value().type == dtype::u32);
+        CHECK(made.value().size == 1024);
+        using read_op = detail::read_op<std::uint32_t>;
+        using write_op = detail::write_op<std::uint32_t>;
+        const auto elements = ref<std::uint32_t>::from_raw(made.value());
+        std::vector<std::uint32_t> data(1024);
+        test::exec<read_op> read(read_op{elements, data.data(), data.size()}, exec_options{});
+        REQUIRE_FALSE(f.driver.outcome_of(read));
+        CHECK(data == std::vector<std::uint32_t>(1024, 0x01010101U * generation));
+        std::ranges::fill(data, 0x01010101U * (generation + 1));
+        test::exec<write_op> write(write_op{elements, data.data(), data.size()}, exec_options{});
+        REQUIRE_FALSE(f.driver.outcome_of(write));
+    }
+}
+
 TEST_CASE("only whole exportable buffers that no op uses are exported")
 {
     fixture f;
     auto& c = *f.driver.context;
     const any_ref ordinary = f.driver.allocate(4096, dtype::u8);
-    CHECK(errc_of(c.export_buffer(ordinary).error()) == errc::invalid_argument);
-    CHECK(errc_of(c.export_buffer({}).error()) == errc::invalid_argument);
+    CHECK(errc_of(c.export_buffer(ordinary, memory_access::read_only).error()) == errc::invalid_argument);
+    CHECK(errc_of(c.export_buffer({}, memory_access::read_only).error()) == errc::invalid_argument);
     const any_ref made = f.exportable(4096);
     any_ref part = made;
     part.size = 100;
-    CHECK(errc_of(c.export_buffer(part).error()) == errc::invalid_argument);
+    CHECK(errc_of(c.export_buffer(part, memory_access::read_only).error()) == errc::invalid_argument);
     part = made;
     part.generation += 1;
-    CHECK(errc_of(c.export_buffer(part).error()) == errc::stale_ref);
+    CHECK(errc_of(c.export_buffer(part, memory_access::read_only).error()) == errc::stale_ref);
 
     test::gate gate;
     test::hold<in<std::uint8_t>> user(test::hold_lane{&f.world, gate},
                                       std::tuple(in<std::uint8_t>(ref<std::uint8_t>::from_raw(made))));
     f.driver.submit(user);
-    CHECK(errc_of(c.export_buffer(made).error()) == errc::invalid_argument);
+    CHECK(errc_of(c.export_buffer(made, memory_access::read_only).error()) == errc::invalid_argument);
     gate.open();
     f.driver.run_until([&] { return f.driver.has_ended(user); });
-    CHECK(c.export_buffer(made));
+    CHECK(c.export_buffer(made, memory_access::read_only));
     // Once.
-    CHECK(errc_of(c.export_buffer(made).error()) == errc::invalid_argument);
+    CHECK(errc_of(c.export_buffer(made, memory_access::read_only).error()) == errc::invalid_argument);
 }
 
 TEST_CASE("what is not exported memory is not imported")
 {
     fixture f(mib);
     auto& c = *f.driver.context;
-    CHECK(errc_of(c.import_buffer(unique_fd(), 4096).error()) == errc::invalid_argument);
+    CHECK(errc_of(c.import_buffer(unique_fd(), {.count = 4096}).error()) == errc::invalid_argument);
     const auto shared = detail::shared_memory::create(4096, "test").value();
-    CHECK(errc_of(c.import_buffer(unique_fd(::fcntl(shared.fd(), F_DUPFD_CLOEXEC, 3)), 4096).error()) ==
+    CHECK(errc_of(c.import_buffer(unique_fd(::fcntl(shared.fd(), F_DUPFD_CLOEXEC, 3)), {.count = 4096}).error()) ==
           errc::invalid_argument);
     // Beyond the limit.
-    auto large = detail::write_once_memory::create(2 * mib, "test").value().seal();
+    auto large = detail::sealed_memory::create(2 * mib, "test").value().seal(memory_access::read_only);
     REQUIRE(large);
-    CHECK(errc_of(c.import_buffer(std::move(large).value(), 2 * mib).error()) == errc::out_of_memory);
+    CHECK(errc_of(c.import_buffer(std::move(large).value(), {.count = 2 * mib}).error()) == errc::out_of_memory);
     CHECK(c.live_buffers() == 0);
     CHECK(c.accepting());
 }
@@ -206,10 +243,10 @@ TEST_CASE("a released buffer is unmapped after the ops that use it")
 {
     fixture f;
     auto& c = *f.driver.context;
-    auto fd = detail::write_once_memory::create(mib, "test").value().seal();
+    auto fd = detail::sealed_memory::create(mib, "test").value().seal(memory_access::read_only);
     REQUIRE(fd);
     const auto before = c.memory().free;
-    const any_ref made = c.import_buffer(std::move(fd).value(), mib).value();
+    const any_ref made = c.import_buffer(std::move(fd).value(), {.count = mib}).value();
     test::gate gate;
     test::hold<in<std::uint8_t>> user(test::hold_lane{&f.world, gate},
                                       std::tuple(in<std::uint8_t>(ref<std::uint8_t>::from_raw(made))));

@@ -278,6 +278,21 @@ TEST_CASE("every kind of argument of a plug-in function is read as it was writte
     CHECK(round_trip(plan) == plan);
 }
 
+TEST_CASE("durable states are read as they were written")
+{
+    for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail}) {
+        plan_builder b("p");
+        const std::vector<float> initial{1, 2, 3};
+        const auto s = b.state<float>(initial, durable{rule}, "s");
+        const auto t = b.state<float>(3, durable{rule});
+        b.add(memory::copy<float>{.src = s, .dst = t});
+        b.add(memory::fill<float>{b.state<float>(3), 1.0f});
+        const auto d = b.finish().value();
+        check_same(d);
+        CHECK(round_trip(d).to_text() == d.to_text());
+    }
+}
+
 TEST_CASE("marks of pure ops are read as they were written")
 {
     for (const bool marked : {false, true}) {

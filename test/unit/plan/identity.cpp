@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct content {
     bool spare_is_output = false;
     std::vector<float> constant{1, 2, 3, 4};
     std::vector<float> state{};
+    std::optional<durable> kept{};
     float alpha = 1;
     blas::transpose trans = blas::transpose::no;
     std::uint64_t offset = 0;
@@ -57,7 +59,7 @@ plan_description build(const content& c)
     plan_builder b(c.name);
     const auto x = b.input<float>(c.inputs, c.slot_name).first(2);
     const auto w = b.constant<float>(c.constant);
-    const auto s = c.state.empty() ? b.state<float>(2) : b.state<float>(c.state);
+    const auto s = c.kept ? b.state<float>(2, *c.kept) : c.state.empty() ? b.state<float>(2) : b.state<float>(c.state);
     const auto y = b.output<float>(8);
     const auto spare = c.spare_is_output ? b.output<float>(c.spare_scratch) : b.scratch<float>(c.spare_scratch);
 
@@ -98,6 +100,8 @@ const change changes[] = {
     {"the size of a constant", [](content& c) { c.constant.push_back(5); }},
     {"an initial state", [](content& c) { c.state = {1, 2}; }},
     {"another initial state", [](content& c) { c.state = {1, 3}; }},
+    {"a durable state", [](content& c) { c.kept = durable{suspect_rule::keep}; }},
+    {"another rule of a durable state", [](content& c) { c.kept = durable{suspect_rule::reset}; }},
     {"a number", [](content& c) { c.alpha = 2; }},
     {"an enumerator", [](content& c) { c.trans = blas::transpose::yes; }},
     {"a range", [](content& c) { c.offset = 1; }},

@@ -88,6 +88,17 @@ TEST_CASE("the text has a line for each slot and each op")
           "not repeatable: it changes memory that later runs use\n");
 }
 
+TEST_CASE("the text has the rule of a durable state")
+{
+    plan_builder b("p");
+    for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail})
+        b.add(memory::fill<float>{b.state<float>(1, durable{rule}), 1.0f});
+    const auto text = b.finish().value().to_text();
+    CHECK(text.find("state1: state of 1 f32, starts with zeros, durable, if suspect: keep\n") != std::string::npos);
+    CHECK(text.find("state2: state of 1 f32, starts with zeros, durable, if suspect: reset\n") != std::string::npos);
+    CHECK(text.find("state3: state of 1 f32, starts with zeros, durable, if suspect: fail\n") != std::string::npos);
+}
+
 TEST_CASE("the text says whether runs can be repeated, and why not")
 {
     const auto last_line = [](const plan_builder& b) {

@@ -71,12 +71,12 @@ TEST_CASE("requests fail when nothing can write to their memory any more")
 {
     for (const auto why : {errc{}, errc::worker_hung, errc::worker_corrupted})
         for (const bool copying : both)
-            for (const bool into_pinned : both)
+            for (const bool into_shared : both)
                 for (const bool worker : both)
                     for (const auto where : {process::own, process::forked_child}) {
                         CAPTURE(static_cast<int>(why));
                         CAPTURE(copying);
-                        CAPTURE(into_pinned);
+                        CAPTURE(into_shared);
                         CAPTURE(worker);
                         context_end end;
                         CHECK(end.begin(why, process::own, by_fault));
@@ -84,10 +84,10 @@ TEST_CASE("requests fail when nothing can write to their memory any more")
                         if (where == process::own) {
                             if (copying)
                                 expected = true;
-                            if (worker && (into_pinned || why == errc::worker_corrupted))
+                            if (worker && (into_shared || why == errc::worker_corrupted))
                                 expected = true;
                         }
-                        CHECK(end.must_wait({copying, into_pinned, worker}, where) == expected);
+                        CHECK(end.must_wait({copying, into_shared, worker}, where) == expected);
                     }
 }
 

@@ -262,7 +262,7 @@ TEST_CASE("a loss reported by the worker keeps its reason")
     f.driver.run_until([&] { return f.driver.losses > 0; });
     CHECK(f.driver.reason.message() == "fell off the bus");
     // It says nothing about the request.
-    CHECK(f.driver.lost_by == detail::loss_cause::outside);
+    CHECK(f.driver.lost_by == detail::loss_cause::hardware);
     CHECK(f.driver.outcome(r) == errc::context_lost);
     auto late = fill(f.floats(3, 10));
     CHECK(f.driver.outcome_of(late) == errc::context_lost);

@@ -1,7 +1,8 @@
 #include "context/exported_memory.hpp"
 #include "fake_worker.hpp"
+#include "posix/sealed_memory.hpp"
 #include "posix/shared_memory.hpp"
-#include "posix/write_once_memory.hpp"
+#include "support/sanitized.hpp"
 #include "worker/protocol/memory_frames.hpp"
 
 #include <doctest/doctest.h>
@@ -22,14 +23,14 @@ using namespace coaccel::worker;
 using detail::export_op;
 using detail::exported_memory;
 using detail::import_op;
+using detail::sealed_memory;
 using detail::unique_fd;
-using detail::write_once_memory;
 
 constexpr std::uint64_t bytes = 8192;
 
 unique_fd sealed(std::uint64_t size = bytes)
 {
-    return write_once_memory::create(size, "test").value().seal().value();
+    return sealed_memory::create(size, "test").value().seal(memory_access::read_only).value();
 }
 
 std::size_t descriptors_of_process()
@@ -38,7 +39,9 @@ std::size_t descriptors_of_process()
 }
 
 struct fixture : test::remote_fixture {
-    explicit fixture(exporting e = exporting::yes) : remote_fixture({.backend = "host", .exporting = e}) {}
+    explicit fixture(exporting e = exporting::yes, const char* backend = "host")
+        : remote_fixture({.backend = backend, .exporting = e})
+    {}
 
     any_ref memory() const { return buffer(3, bytes, dtype::u8); }
 
@@ -106,8 +109,35 @@ TEST_CASE("an export asks the worker, and takes the descriptor that it sends")
     CHECK_FALSE(f.driver.outcome(f.exporter));
     REQUIRE(f.got);
     CHECK(f.got->bytes == bytes);
-    CHECK_FALSE(write_once_memory::check(f.got->descriptor, bytes));
+    CHECK_FALSE(sealed_memory::check(f.got->descriptor, bytes, memory_access::read_only));
     CHECK(f.driver.losses == 0);
+}
+
+TEST_CASE("an export for writers takes only memory that can be written")
+{
+    for (const auto sent : {memory_access::read_only, memory_access::read_write}) {
+        fixture f;
+        std::shared_ptr<const exported_memory> got;
+        test::exec<export_op> exporter{export_op{.buffer = ref<std::uint8_t>::from_raw(f.memory()),
+                                                 .access = memory_access::read_write,
+                                                 .to = &got},
+                                       exec_options{}};
+        f.driver.submit(exporter);
+        export_frame asked;
+        auto in = f.take(message_type::export_memory);
+        REQUIRE(get_export(in, asked));
+        CHECK(asked.access == memory_access::read_write);
+        const auto fd = sealed_memory::create(bytes, "test").value().seal(sent).value();
+        REQUIRE_FALSE(f.world.worker.descriptors.send(asked.head.id, fd.get()));
+        f.answer(asked.head.id);
+        if (sent == memory_access::read_only) {
+            f.expect_loss(errc::worker_corrupted);
+            continue;
+        }
+        CHECK_FALSE(f.driver.outcome(exporter));
+        REQUIRE(got);
+        CHECK(got->access == memory_access::read_write);
+    }
 }
 
 TEST_CASE("a worker that cannot export says so, and goes on")
@@ -163,6 +193,29 @@ TEST_CASE("wrong descriptors are a corrupted worker, and none of them is kept")
     }
 }
 
+TEST_CASE("a descriptor is checked as the backend of the worker makes them")
+{
+    const unique_fd driver(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    for (const char* backend : {"host", "cuda"})
+        for (const bool of_driver : {false, true}) {
+            CAPTURE(std::string(backend));
+            CAPTURE(of_driver);
+            fixture f(exporting::yes, backend);
+            const auto asked = f.begin_export();
+            const auto memory = sealed();
+            REQUIRE_FALSE(f.world.worker.descriptors.send(asked.head.id, of_driver ? driver.get() : memory.get()));
+            f.answer(asked.head.id);
+            if (of_driver == (std::string_view(backend) == "cuda")) {
+                CHECK_FALSE(f.driver.outcome(f.exporter));
+                REQUIRE(f.got);
+                CHECK(f.got->bytes == bytes);
+            } else {
+                f.expect_loss(errc::worker_corrupted);
+                CHECK_FALSE(f.got);
+            }
+        }
+}
+
 TEST_CASE("a descriptor that comes with a failure, or before it was asked for, is a corrupted worker")
 {
     {
@@ -179,7 +232,8 @@ TEST_CASE("a descriptor that comes with a failure, or before it was asked for, i
     CHECK(f.driver.outcome(f.exporter) == errc::context_lost);
 }
 
-TEST_CASE("a parent without free descriptors gets no memory, and the worker goes on")
+TEST_CASE("a parent without free descriptors gets no memory, and the worker goes on" *
+          doctest::skip(test::checks_objects))
 {
     fixture f;
     const auto asked = f.begin_export();
@@ -200,10 +254,10 @@ TEST_CASE("an import sends the descriptor before the record, and makes a buffer"
 {
     import_fixture f;
     const auto asked = f.begin_import();
-    CHECK(asked.bytes == bytes);
+    CHECK(asked.buffer.count == bytes);
     const auto fd = f.world.worker.descriptors.receive(asked.head.id);
     REQUIRE(fd);
-    CHECK_FALSE(write_once_memory::check(fd.value(), bytes));
+    CHECK_FALSE(sealed_memory::check(fd.value(), bytes, memory_access::read_only));
     const any_ref made = f.buffer(4, bytes, dtype::u8);
     f.answer_made(asked.head.id, made);
     CHECK_FALSE(f.driver.outcome(f.importer));
@@ -254,7 +308,7 @@ TEST_CASE("memory of a worker that dies stays with this process")
         REQUIRE(::kill(process, SIGKILL) == 0);
         f.expect_loss(errc::worker_killed);
     }
-    CHECK(write_once_memory::open(kept->descriptor, bytes));
+    CHECK(sealed_memory::open(kept->descriptor, bytes, memory_access::read_only));
 }
 
 TEST_CASE("a worker whose backend cannot export is not asked")

@@ -1,6 +1,6 @@
 #include "buffer_ref.hpp"
 #include "host/factory.hpp"
-#include "posix/write_once_memory.hpp"
+#include "posix/sealed_memory.hpp"
 #include "support/context_driver.hpp"
 #include "support/op_frames.hpp"
 #include "worker/child/server.hpp"
@@ -20,7 +20,7 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::worker;
 using namespace std::chrono_literals;
-using detail::write_once_memory;
+using detail::sealed_memory;
 using test::context_driver;
 
 constexpr std::uint64_t bytes = 4 * 4096;
@@ -157,7 +157,7 @@ public:
     void ask_import(std::uint64_t id, std::uint64_t size = bytes)
     {
         encoder out;
-        put_import(out, {.head = {id, {}, injected_fault::none}, .bytes = size});
+        put_import(out, {.head = {id, {}, injected_fault::none}, .buffer = {.count = size}});
         ask(out);
     }
 
@@ -203,7 +203,7 @@ TEST_CASE("memory that one worker has exported is imported by another, after its
         REQUIRE_FALSE(first.reply_to(10));
         auto got = first.socket().receive(10);
         REQUIRE(got);
-        CHECK_FALSE(write_once_memory::check(got.value(), bytes));
+        CHECK_FALSE(sealed_memory::check(got.value(), bytes, memory_access::read_only));
         fd = std::move(got).value();
         CHECK(first.read(made) == 'm');
     }
@@ -228,7 +228,8 @@ TEST_CASE("what cannot be exported or imported is an error, and the worker goes 
     CHECK(s.reply_to(11));
     CHECK(s.socket().empty());
     // Of another size.
-    REQUIRE_FALSE(s.socket().send(12, write_once_memory::create(4096, "test").value().seal().value().get()));
+    REQUIRE_FALSE(
+        s.socket().send(12, sealed_memory::create(4096, "test").value().seal(memory_access::read_only).value().get()));
     s.ask_import(12);
     CHECK(errc_of(s.reply_to(12)) == errc::invalid_argument);
     s.write(ordinary, 'o');
@@ -243,7 +244,8 @@ TEST_CASE("a record without its descriptor is a protocol error")
         CHECK(s.over());
     }
     served s;
-    REQUIRE_FALSE(s.socket().send(11, write_once_memory::create(bytes, "test").value().seal().value().get()));
+    REQUIRE_FALSE(
+        s.socket().send(11, sealed_memory::create(bytes, "test").value().seal(memory_access::read_only).value().get()));
     s.ask_import(10);
     CHECK(s.over());
 }

@@ -164,7 +164,7 @@ std::vector<bytes> every_record()
 {
     auto all = valid_requests();
     encoder out;
-    put_import(out, {.head = {}, .bytes = 4096});
+    put_import(out, {.head = {}, .buffer = {.count = 4096}});
     all.emplace_back(out.record().begin(), out.record().end());
     const auto plan = test::small_plan();
     for (const bytes& r : opening())

@@ -34,6 +34,8 @@ enum class request_kind : std::uint8_t {
     load,
     unload,
     revive_plan,
+    durable,
+    trust,
     part, ///< A step of loading or unloading a plan. The device makes it itself.
 };
 
@@ -118,6 +120,10 @@ public:
     detail::suspicion suspicion = detail::suspicion::none;
     /// How many contexts have died while it was on them.
     std::uint8_t losses = 0;
+    /// The device has replaced refs of durable buffers in its ops by those of the context.
+    bool uses_durable = false;
+    /// It overwrites a whole durable buffer, so it may start although the buffer is suspect.
+    bool overwrites_durable = false;
     /// Its device has moved to the standby once because it took long.
     bool was_overdue = false;
 

@@ -52,6 +52,7 @@ public:
 
     const plan_description& description() const noexcept;
     bool quarantined() const noexcept;
+    bool suspect() const noexcept;
 
     const core_ptr core;
     const std::shared_ptr<loaded_plan> plan;

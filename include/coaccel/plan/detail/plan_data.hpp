@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,23 @@ inline constexpr std::size_t slot_kind_count = static_cast<std::size_t>(slot_kin
 
 /// The enumerator's name, such as "input"; "unknown" for a value that is not a slot_kind.
 COACCEL_DECL std::string_view to_string(slot_kind k) noexcept;
+
+/// What becomes of a durable state that may have been half-written when a context was lost.
+enum class suspect_rule : std::uint8_t {
+    keep,  ///< It keeps the content that it has.
+    reset, ///< It gets its initial content again.
+    /// Runs complete with errc::buffer_suspect until plan::async_revive was called, after which the state keeps the
+    /// content that it has.
+    fail,
+};
+
+/// The enumerator's name, such as "keep"; "unknown" for a value that is not a suspect_rule.
+COACCEL_DECL std::string_view to_string(suspect_rule r) noexcept;
+
+/// Makes a state of a plan durable: its content outlives the contexts of the device.
+struct durable {
+    suspect_rule rule = suspect_rule::fail; ///< For a content that cannot be relied on.
+};
 
 /// The identity of a plan or of a constant: a hash of its content.
 struct content_id {
@@ -70,6 +88,8 @@ struct plan_slot {
     std::uint64_t offset = 0;
     /// Its position among the slots of its kind.
     std::uint32_t index = 0;
+    /// Of a durable state; empty for other slots.
+    std::optional<suspect_rule> durable{};
 
     std::uint64_t bytes() const noexcept { return count * size_of(type); }
     bool in_instance() const noexcept { return kind != slot_kind::constant && kind != slot_kind::state; }

@@ -1,0 +1,361 @@
+#include "device/durable_buffers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+namespace test_device_durable_buffers {
+
+namespace {
+
+using namespace coaccel;
+using namespace coaccel::detail;
+using scope = durable_buffers::scope;
+
+constexpr std::uint32_t device_id = 7;
+constexpr std::size_t n = 16;
+
+/// A call without a device, which only keeps its result.
+class call final : public durable_call {
+public:
+    explicit call(std::uint64_t count = n) : durable_call(nullptr, count, dtype::f32) {}
+    ~call() { lease.made.ref = {}; }
+
+    ref<float> made() const { return ref<float>::from_raw(lease.made.ref); }
+
+    void post() override {}
+    void destroy() noexcept override {}
+};
+
+/// A request of one op.
+template <class Op>
+class one final : public request {
+public:
+    explicit one(const Op& o) : op(o)
+    {
+        bound_ = {.info = &info_of<Op>(), .op = &op};
+        ops = {&bound_, 1};
+    }
+    ~one() = default;
+
+    void post() override {}
+    void destroy() noexcept override {}
+
+    Op op;
+
+private:
+    bound_op bound_;
+};
+
+using fill = memory::fill<float>;
+using copy = memory::copy<float>;
+
+/// A device reduced to its durable buffers and a context that does everything at once.
+struct fixture {
+    /// Does the next request, or refuses it. Returns its name; empty if there is none.
+    std::string step(const error_code& ec = {}, scope what = scope::all)
+    {
+        load_part* const part = all.next(what);
+        if (!part)
+            return {};
+        const bound_op& o = part->ops.front();
+        const std::string name = o.info->name;
+        if (!ec && o.info->role == op_role::allocate) {
+            CHECK(o.as<allocate_op>().kind == memory_kind::exportable);
+            give(o, o.as<allocate_op>().count, dtype::u8);
+        } else if (!ec && o.info->id == info_of<export_op>().id) {
+            CHECK(o.as<export_op>().access == memory_access::read_write);
+            const std::uint64_t bytes = o.as<export_op>().buffer.size();
+            *o.as<export_op>().to =
+                std::make_shared<const exported_memory>(exported_memory{unique_fd(), bytes, memory_access::read_write});
+        } else if (!ec && o.info->id == info_of<import_op>().id) {
+            const auto wanted = o.as<import_op>().wanted();
+            CHECK(wanted.access == memory_access::read_write);
+            give(o, wanted.count, wanted.type);
+        }
+        const auto news = all.finished(*part, ec);
+        release(news.unused);
+        answered = news.call;
+        error = news.error;
+        unmapped = news.unmapped;
+        return name;
+    }
+
+    void run()
+    {
+        while (!step().empty()) {
+        }
+    }
+
+    /// Makes a buffer.
+    ref<float> make(call& c)
+    {
+        all.add(c);
+        run();
+        REQUIRE(answered == &c);
+        REQUIRE_FALSE(error);
+        return c.made();
+    }
+
+    void release(const any_ref& r)
+    {
+        if (r.device != 0 && r.generation == generation)
+            CHECK(live.erase(r.slot) == 1);
+    }
+
+    void lose(loss_cause cause)
+    {
+        all.context_lost(cause);
+        ++generation;
+        live.clear();
+    }
+
+    durable_buffers all{device_id};
+    std::uint32_t generation = 1;
+    std::set<std::uint32_t> live;
+    durable_call* answered = nullptr;
+    error_code error, unmapped;
+
+private:
+    void give(const bound_op& o, std::uint64_t count, dtype type)
+    {
+        static_cast<allocation*>(o.reply)->ref = {
+            .device = device_id, .generation = generation, .slot = ++last_, .version = 1, .size = count, .type = type};
+        live.insert(last_);
+    }
+
+    std::uint32_t last_ = 0;
+};
+
+} // namespace
+
+TEST_SUITE_BEGIN("durable_buffers");
+
+TEST_CASE("a buffer is allocated, filled and exported as bytes, and then imported with its type")
+{
+    fixture f;
+    call c;
+    f.all.add(c);
+    CHECK(f.all.bytes() == 0);
+    CHECK(f.step() == "memory.allocate");
+    CHECK(f.step() == "memory.fill<u8>");
+    CHECK(f.step() == "memory.export");
+    CHECK(f.live.empty());
+    CHECK_FALSE(f.answered);
+    CHECK_FALSE(f.all.must_import());
+    CHECK(f.step() == "memory.import");
+    CHECK(f.answered == &c);
+    CHECK(f.live.size() == 1);
+    CHECK(is_durable(c.made().raw()));
+    CHECK(c.made().size() == n);
+    CHECK(f.all.bytes() == n * sizeof(float));
+    CHECK(f.step().empty());
+}
+
+TEST_CASE("an error in any step ends the call and leaves nothing")
+{
+    for (int steps = 0; steps < 4; ++steps) {
+        CAPTURE(steps);
+        fixture f;
+        call c;
+        f.all.add(c);
+        for (int i = 0; i < steps; ++i)
+            f.step();
+        f.step(errc::out_of_memory);
+        CHECK(f.answered == &c);
+        CHECK(f.error == errc::out_of_memory);
+        CHECK(f.all.empty());
+        CHECK(f.live.empty());
+        CHECK(f.step().empty());
+    }
+}
+
+TEST_CASE("a loss in any step makes the buffer anew, never a suspect one")
+{
+    for (const auto cause : {loss_cause::fault, loss_cause::outside})
+        for (int steps = 0; steps < 4; ++steps) {
+            CAPTURE(steps);
+            fixture f;
+            call c;
+            f.all.add(c);
+            for (int i = 0; i < steps; ++i)
+                f.step();
+            f.step(errc::context_lost);
+            f.lose(cause);
+            CHECK_FALSE(f.answered);
+            CHECK(f.step() == "memory.allocate");
+            f.run();
+            CHECK(f.answered == &c);
+            CHECK(f.all.suspects() == 0);
+            CHECK(f.live.size() == 1);
+        }
+}
+
+TEST_CASE("a call that is removed in any step leaves nothing, also while a request is on its way")
+{
+    for (int steps = 0; steps < 4; ++steps) {
+        CAPTURE(steps);
+        fixture f;
+        call c;
+        f.all.add(c);
+        for (int i = 0; i < steps; ++i)
+            f.step();
+        SUBCASE("between requests")
+        {
+            f.release(f.all.remove(c));
+        }
+        SUBCASE("during a request")
+        {
+            load_part* const part = f.all.next(scope::all);
+            REQUIRE(part);
+            CHECK(f.all.remove(c).device == 0);
+            CHECK_FALSE(f.all.has_next(scope::all));
+            const auto news = f.all.finished(*part, errc::out_of_memory);
+            CHECK_FALSE(news.call);
+            f.release(news.unused);
+        }
+        CHECK(f.all.empty());
+        CHECK(f.live.empty());
+        CHECK(f.step().empty());
+    }
+}
+
+TEST_CASE("the refs of a request are those of the context while it is there")
+{
+    fixture f;
+    call a, b;
+    const auto x = f.make(a), y = f.make(b);
+    for (int i = 0; i < 3; ++i) {
+        one<copy> r(copy{x.subspan(2, 3), y.subspan(1, 3)});
+        CHECK_FALSE(f.all.begin(r));
+        CHECK(r.op.src.raw.generation == f.generation);
+        CHECK(f.live.contains(r.op.src.raw.slot));
+        CHECK(f.live.contains(r.op.dst.raw.slot));
+        CHECK(r.op.src.raw.offset == 2);
+        CHECK(r.op.src.raw.size == 3);
+        f.all.end(r, {});
+        CHECK(r.op.src.raw == x.subspan(2, 3).raw());
+        CHECK(r.op.dst.raw == y.subspan(1, 3).raw());
+        f.lose(loss_cause::outside);
+        CHECK(f.all.must_import());
+        f.run();
+        CHECK_FALSE(f.all.must_import());
+    }
+}
+
+TEST_CASE("other refs are left alone")
+{
+    fixture f;
+    call c;
+    const auto x = f.make(c);
+    any_ref ordinary = x.raw(), elsewhere = x.raw();
+    ordinary.generation = 1;
+    ordinary.slot = 99;
+    elsewhere.device = device_id + 1;
+    for (const any_ref& r : {ordinary, elsewhere, any_ref{.type = dtype::f32}}) {
+        one<fill> q(fill{ref<float>::from_raw(r), 1.0f});
+        CHECK_FALSE(f.all.begin(q));
+        CHECK(q.op.dst.raw == r);
+        CHECK_FALSE(q.uses_durable);
+        f.all.end(q, {});
+    }
+}
+
+TEST_CASE("a refused request is unchanged")
+{
+    fixture f;
+    call a, b;
+    const auto x = f.make(a), y = f.make(b);
+    f.release(f.all.release(y.raw()));
+    one<copy> r(copy{x, y});
+    CHECK(f.all.begin(r) == errc::released_ref);
+    CHECK(r.op.src.raw == x.raw());
+    CHECK_FALSE(r.uses_durable);
+}
+
+TEST_CASE("writers on a lost context make their buffer suspect")
+{
+    fixture f;
+    call a, b;
+    const auto x = f.make(a), y = f.make(b);
+    one<copy> r(copy{x, y});
+    CHECK_FALSE(f.all.begin(r));
+    f.all.end(r, errc::context_lost);
+    f.lose(loss_cause::outside);
+    CHECK_FALSE(a.status->suspect);
+    CHECK(b.status->suspect);
+    f.run();
+    one<fill> write(fill{y, 1.0f});
+    CHECK(f.all.begin(write) == errc::buffer_suspect);
+    // Only a request that overwrites it may start.
+    write.overwrites_durable = true;
+    CHECK_FALSE(f.all.begin(write));
+    CHECK_FALSE(b.status->suspect);
+    f.all.end(write, errc::invalid_argument);
+    CHECK(b.status->suspect);
+    CHECK_FALSE(f.all.trust(y.raw()));
+    CHECK_FALSE(b.status->suspect);
+}
+
+TEST_CASE("a buffer that cannot be imported is tried again after each op that names it")
+{
+    fixture f;
+    call a, b;
+    const auto x = f.make(a), y = f.make(b);
+    f.lose(loss_cause::outside);
+    CHECK(f.step(errc::out_of_memory, scope::imports) == "memory.import");
+    CHECK(f.unmapped == errc::out_of_memory);
+    f.run();
+    CHECK_FALSE(f.all.must_import());
+    one<fill> bad(fill{x, 1.0f}), good(fill{y, 1.0f});
+    CHECK_FALSE(f.all.begin(good));
+    f.all.end(good, {});
+    const auto refused = f.all.begin(bad);
+    CHECK(refused == errc::out_of_memory);
+    CHECK(refused.message().find("memory.fill: dst is durable buffer 1, which is not in the new context") == 0);
+    CHECK(f.all.must_import());
+    f.run();
+    CHECK_FALSE(f.all.begin(bad));
+    f.all.end(bad, {});
+    // It was in no context that could have changed it.
+    f.lose(loss_cause::outside);
+    f.step(errc::out_of_memory);
+    f.lose(loss_cause::fault);
+    CHECK_FALSE(a.status->suspect);
+    CHECK_FALSE(b.status->suspect);
+}
+
+TEST_CASE("during a replacement only imports go on")
+{
+    fixture f;
+    call a, b;
+    (void)f.make(a);
+    f.all.add(b);
+    f.all.context_closed();
+    CHECK(f.step({}, scope::imports) == "memory.import");
+    CHECK_FALSE(f.all.has_next(scope::imports));
+    CHECK(f.step({}, scope::imports).empty());
+    CHECK(f.all.has_next(scope::all));
+    CHECK(f.all.suspects() == 0);
+}
+
+TEST_CASE("a buffer that is released during its import leaves the context afterwards")
+{
+    fixture f;
+    call a;
+    const auto x = f.make(a);
+    f.lose(loss_cause::outside);
+    load_part* const part = f.all.next(scope::all);
+    REQUIRE(part);
+    CHECK(f.all.release(x.raw()).device == 0);
+    CHECK_FALSE(f.all.must_import());
+    static_cast<allocation*>(part->ops.front().reply)->ref = {.device = device_id, .generation = 2, .slot = 40};
+    CHECK(f.all.finished(*part, {}).unused.slot == 40);
+    CHECK(f.all.empty());
+}
+
+TEST_SUITE_END();
+
+} // namespace test_device_durable_buffers
