@@ -5,8 +5,6 @@
 namespace coaccel {
 namespace {
 
-const std::string nothing;
-
 std::vector<plan_argument> arguments(const detail::plan_data* plan,
                                      const std::vector<std::uint32_t> detail::plan_data::* which)
 {
@@ -67,12 +65,12 @@ std::string to_string(const content_id& id)
 
 const std::string& plan_description::name() const noexcept
 {
-    return data_ ? data_->name : nothing;
+    return detail::value_or_empty(data_, &detail::plan_data::name);
 }
 
 content_id plan_description::id() const noexcept
 {
-    return data_ ? data_->id : content_id();
+    return detail::value_or_empty(data_, &detail::plan_data::id);
 }
 
 std::size_t plan_description::ops() const noexcept

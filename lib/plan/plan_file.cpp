@@ -6,22 +6,20 @@
 #include <coaccel/core/detail/op_error.hpp>
 
 #include <array>
+#include <utility>
 
 namespace coaccel {
+namespace {
 
-result<void> plan_description::save(const std::string& path) const
+result<void> write_file(const std::string& path, const detail::plan_file_parts& parts)
 {
-    using namespace detail;
-    if (!data_)
-        return op_error(errc::invalid_argument, "plan_description::save", {"the plan is empty"});
-    BOOST_OUTCOME_TRY(const auto parts, write_plan(*data_));
-    BOOST_OUTCOME_TRY(auto file, replaced_file::create(path));
+    BOOST_OUTCOME_TRY(auto file, detail::replaced_file::create(path));
     if (auto ec = file.write(parts.head))
         return ec;
-    static constexpr std::array<std::byte, content_alignment> zeros{};
+    static constexpr std::array<std::byte, detail::content_alignment> zeros{};
     std::uint64_t end = parts.head.size();
     for (const auto content : parts.contents) {
-        if (auto ec = file.write({zeros.data(), static_cast<std::size_t>(aligned_content(end) - end)}))
+        if (auto ec = file.write({zeros.data(), static_cast<std::size_t>(detail::aligned_content(end) - end)}))
             return ec;
         if (auto ec = file.write(content))
             return ec;
@@ -32,11 +30,41 @@ result<void> plan_description::save(const std::string& path) const
     return success();
 }
 
-result<plan_description> plan_description::load(const std::string& path, content_check check)
+result<detail::plan_file_source> open_file(const std::string& path, content_check check)
 {
     BOOST_OUTCOME_TRY(auto file, detail::mapped_file::open(path));
     const auto bytes = file->bytes();
-    return detail::read_plan(bytes, std::move(file), check, path);
+    return detail::plan_file_source{.bytes = bytes, .owner = std::move(file), .check = check, .name = path};
+}
+
+} // namespace
+
+result<void> plan_description::save(const std::string& path) const
+{
+    if (!data_)
+        return detail::op_error(errc::invalid_argument, "plan_description::save", {"the plan is empty"});
+    BOOST_OUTCOME_TRY(const auto parts, detail::write_plan(*this));
+    return write_file(path, parts);
+}
+
+result<plan_description> plan_description::load(const std::string& path, content_check check)
+{
+    BOOST_OUTCOME_TRY(const auto file, open_file(path, check));
+    return detail::read_plan(file);
+}
+
+result<void> plan_set_description::save(const std::string& path) const
+{
+    if (!data_)
+        return detail::op_error(errc::invalid_argument, "plan_set_description::save", {"the set is empty"});
+    BOOST_OUTCOME_TRY(const auto parts, detail::write_plan_set(*this));
+    return write_file(path, parts);
+}
+
+result<plan_set_description> plan_set_description::load(const std::string& path, content_check check)
+{
+    BOOST_OUTCOME_TRY(const auto file, open_file(path, check));
+    return detail::read_plan_set(file);
 }
 
 } // namespace coaccel

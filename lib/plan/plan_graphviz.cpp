@@ -91,18 +91,24 @@ void add_plan(const plan_data& plan, const node_names& names, std::string& nodes
     }
 }
 
+/// `what` is the title of a graph whose plan or set has no name.
+std::string graph_of(const std::string& name, std::string_view what, const std::string& body)
+{
+    return "digraph " + quoted({name.empty() ? what : name}) + " {\n" + body + "}\n";
+}
+
 } // namespace
 
 std::string plan_graphviz(const plan_data& plan)
 {
-    std::string made = "digraph " + quoted({plan.name.empty() ? std::string_view("plan") : plan.name}) + " {\n";
-    add_plan(plan, {}, made, made);
-    return made + "}\n";
+    std::string body;
+    add_plan(plan, {}, body, body);
+    return graph_of(plan.name, "plan", body);
 }
 
 std::string plan_set_graphviz(const plan_set_data& set)
 {
-    std::string made = "digraph " + quoted({set.name.empty() ? std::string_view("plan set") : set.name}) + " {\n";
+    std::string clusters;
     std::vector<bool> drawn(set.users.size());
     // Outside the clusters, because an edge inside a cluster puts both its nodes there.
     std::string common;
@@ -116,11 +122,11 @@ std::string plan_set_graphviz(const plan_set_data& set)
                 drawn[p.states[s.index]] = true;
                 common += slot_box(names.slot(plan, i), s);
             }
-        made += "    subgraph cluster" + std::to_string(k + 1) + " {\n    label=" + quoted({p.name}) + ";\n";
-        add_plan(plan, names, made, edges);
-        made += "    }\n";
+        clusters += "    subgraph cluster" + std::to_string(k + 1) + " {\n    label=" + quoted({p.name}) + ";\n";
+        add_plan(plan, names, clusters, edges);
+        clusters += "    }\n";
     }
-    return made + common + edges + "}\n";
+    return graph_of(set.name, "plan set", clusters + common + edges);
 }
 
 } // namespace coaccel::detail

@@ -73,6 +73,12 @@ error_code add_fixed_scalars(plan_data& plan)
                      plan_builder::max_slots});
 }
 
+bool is_fixed_scalar(const plan_data& plan, std::uint32_t slot) noexcept
+{
+    return plan.slots[slot].kind == slot_kind::constant &&
+           std::ranges::find(plan.bindings, slot, &plan_binding::slot) != plan.bindings.end();
+}
+
 std::span<const plan_binding> bindings_of(const plan_data& plan, std::size_t op) noexcept
 {
     // Not equal_range, whose result clang 14 cannot use.

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // The steps by which a draft becomes a plan, and what they share.
@@ -64,13 +65,35 @@ void store_neutral_value(const op_field& f, std::byte* value) noexcept;
 /// constants of the others. Errors: errc::invalid_argument if the plan has too many slots then.
 error_code add_fixed_scalars(plan_data& plan);
 
+/// Whether add_fixed_scalars has made the slot. Such slots are the last ones.
+bool is_fixed_scalar(const plan_data& plan, std::uint32_t slot) noexcept;
+
 /// The bindings of an op.
 std::span<const plan_binding> bindings_of(const plan_data& plan, std::size_t op) noexcept;
 /// The binding of a field; null if it has a fixed value.
 const plan_binding* binding_of(const plan_data& plan, std::size_t op, std::size_t field) noexcept;
 
+/// The content of a constant, or the initial content of a state; null if the slot has none.
+inline const plan_content* slot_content(const plan_data& plan, const plan_slot& s) noexcept
+{
+    if (s.kind == slot_kind::constant)
+        return &plan.constant_contents[s.index];
+    return s.kind == slot_kind::state && plan.state_contents[s.index].data ? &plan.state_contents[s.index] : nullptr;
+}
+
 /// The id of a plan. Everything else in it is final.
 content_id identify(const plan_data& plan);
+
+/// Errors: errc::invalid_argument if there are no plans, or a name is empty or is there twice. `names` are those of the
+/// plans, without the name of the set.
+error_code check_plan_names(const std::string& set, const std::vector<std::string_view>& names);
+
+/// Makes a set of plans whose names are valid. set_plan::states has any numbers that identify the states of the set, in
+/// the order in which common states get their own.
+plan_set_description make_plan_set(std::string name, std::vector<set_plan> plans);
+
+/// The name of a plan with that of its set, as in "model.decode".
+std::string name_in_set(const std::string& set, const std::string& plan);
 
 std::string plan_text(const plan_data& plan);
 std::string plan_graphviz(const plan_data& plan);
@@ -94,6 +117,16 @@ std::string value_text(const op_field& field, const void* value, generator_numbe
 
 /// "plan NAME", or "plan" without a name: the beginning of messages.
 std::string plan_label(const std::string& name);
+/// "plan set NAME", or "plan set" without a name.
+std::string set_label(const std::string& name);
+
+/// A member of the data of a description; an empty value if there are no data.
+template <class Data, class T>
+const T& value_or_empty(const std::shared_ptr<const Data>& data, T Data::* member) noexcept
+{
+    static const T empty{};
+    return data ? (*data).*member : empty;
+}
 
 inline const std::byte* field_data(const listed_op& o, const op_field& f) noexcept
 {

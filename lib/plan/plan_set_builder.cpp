@@ -4,7 +4,8 @@
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/plan/plan_set_builder.hpp>
 
-#include <algorithm>
+#include <initializer_list>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -12,48 +13,10 @@
 namespace coaccel {
 namespace {
 
-using detail::own_state;
-using detail::plan_set_data;
-using detail::set_plan;
-
 /// The name of a set as that of its slots, so that messages begin with "plan set NAME".
 std::string slots_name(const std::string& set)
 {
     return set.empty() ? std::string("set") : "set " + set;
-}
-
-/// Numbers the states that several plans use. Before, set_plan::states has indices of slots of the set.
-void find_common_states(plan_set_data& set, std::size_t slots)
-{
-    std::vector<std::uint32_t> users(slots);
-    std::vector<std::uint32_t> numbers(slots, own_state);
-    for (const set_plan& p : set.plans)
-        for (const std::uint32_t s : p.states)
-            if (s != own_state)
-                ++users[s];
-    for (std::size_t s = 0; s < slots; ++s)
-        if (users[s] > 1) {
-            numbers[s] = static_cast<std::uint32_t>(set.users.size());
-            set.users.push_back(users[s]);
-        }
-    for (set_plan& p : set.plans)
-        for (std::uint32_t& s : p.states)
-            if (s != own_state)
-                s = numbers[s];
-}
-
-content_id identify(const plan_set_data& set)
-{
-    detail::content_hash h;
-    h.add(std::string_view("coaccel plan set 1"));
-    h.add(set.plans.size());
-    for (const set_plan& p : set.plans) {
-        h.add(p.plan.id());
-        h.add(p.states.size());
-        for (const std::uint32_t s : p.states)
-            h.add(s);
-    }
-    return h.finish();
 }
 
 } // namespace
@@ -68,7 +31,7 @@ plan_set_builder::~plan_set_builder() = default;
 
 plan_builder& plan_set_builder::plan(std::string name)
 {
-    plan_builder made(name_.empty() ? name : name_ + "." + name);
+    plan_builder made(detail::name_in_set(name_, name));
     made.draft_.common = {slots_, &slots_->draft_};
     plans_.push_back(std::make_unique<member>(member{std::move(name), std::move(made)}));
     return plans_.back()->builder;
@@ -77,31 +40,101 @@ plan_builder& plan_set_builder::plan(std::string name)
 result<plan_set_description> plan_set_builder::finish() const
 {
     const auto& slots = slots_->draft_;
-    const auto refuse = [&](std::initializer_list<detail::message_part> parts) {
-        return detail::op_error(errc::invalid_argument, detail::plan_label(slots.name), parts);
-    };
     if (slots.problem != errc{})
         return make_error_with_message(slots.problem, slots.message);
-    if (plans_.empty())
-        return refuse({"it has no plans"});
-    auto made = std::make_shared<plan_set_data>();
-    made->name = name_;
-    std::set<std::string_view> names;
+    std::vector<std::string_view> names;
+    for (const auto& p : plans_)
+        names.push_back(p->name);
+    if (auto ec = detail::check_plan_names(name_, names))
+        return ec;
+    std::vector<detail::set_plan> plans;
     for (const auto& p : plans_) {
-        if (p->name.empty())
-            return refuse({"plan ", names.size() + 1, " has no name"});
-        if (!names.insert(p->name).second)
-            return refuse({"two plans have the name ", p->name});
         const auto joined = detail::join_common_slots(p->builder.draft_);
         BOOST_OUTCOME_TRY(const auto plan, detail::make_plan(joined.draft));
         std::vector<std::uint32_t> states;
         for (const std::uint32_t slot : plan->states)
             states.push_back(joined.from[slot]);
-        made->plans.push_back({p->name, detail::plan_access::make(plan), std::move(states)});
+        plans.push_back({p->name, detail::plan_access::make(plan), std::move(states)});
     }
-    find_common_states(*made, slots.slots.size());
-    made->id = identify(*made);
-    return detail::plan_set_access::make(std::move(made));
+    return detail::make_plan_set(name_, std::move(plans));
 }
 
+namespace detail {
+namespace {
+
+/// Numbers the states that several plans use.
+void find_common_states(plan_set_data& set)
+{
+    std::map<std::uint32_t, std::uint32_t> users;
+    for (const set_plan& p : set.plans)
+        for (const std::uint32_t s : p.states)
+            ++users[s];
+    users.erase(own_state);
+    std::map<std::uint32_t, std::uint32_t> numbers;
+    for (const auto& [state, count] : users)
+        if (count > 1) {
+            numbers.emplace(state, static_cast<std::uint32_t>(set.users.size()));
+            set.users.push_back(count);
+        }
+    for (set_plan& p : set.plans)
+        for (std::uint32_t& s : p.states) {
+            const auto found = numbers.find(s);
+            s = found == numbers.end() ? own_state : found->second;
+        }
+}
+
+content_id identify(const plan_set_data& set)
+{
+    content_hash h;
+    h.add(std::string_view("coaccel plan set 1"));
+    h.add(set.plans.size());
+    for (const set_plan& p : set.plans) {
+        h.add(p.plan.id());
+        h.add(p.states.size());
+        for (const std::uint32_t s : p.states)
+            h.add(s);
+    }
+    return h.finish();
+}
+
+} // namespace
+
+std::string set_label(const std::string& name)
+{
+    return plan_label(slots_name(name));
+}
+
+std::string name_in_set(const std::string& set, const std::string& plan)
+{
+    return set.empty() ? plan : set + "." + plan;
+}
+
+error_code check_plan_names(const std::string& set, const std::vector<std::string_view>& names)
+{
+    const auto refuse = [&](std::initializer_list<message_part> parts) {
+        return op_error(errc::invalid_argument, set_label(set), parts);
+    };
+    if (names.empty())
+        return refuse({"it has no plans"});
+    std::set<std::string_view> known;
+    for (const std::string_view name : names) {
+        if (name.empty())
+            return refuse({"plan ", known.size() + 1, " has no name"});
+        if (!known.insert(name).second)
+            return refuse({"two plans have the name ", name});
+    }
+    return {};
+}
+
+plan_set_description make_plan_set(std::string name, std::vector<set_plan> plans)
+{
+    auto made = std::make_shared<plan_set_data>();
+    made->name = std::move(name);
+    made->plans = std::move(plans);
+    find_common_states(*made);
+    made->id = identify(*made);
+    return plan_set_access::make(std::move(made));
+}
+
+} // namespace detail
 } // namespace coaccel

@@ -8,8 +8,6 @@
 namespace coaccel {
 namespace {
 
-const std::string no_set_name;
-
 /// The size of the states that no other plan uses, and of the common ones that are not in `counted` yet.
 std::uint64_t states_of(const detail::set_plan& p, std::set<std::uint32_t>& counted)
 {
@@ -25,12 +23,12 @@ std::uint64_t states_of(const detail::set_plan& p, std::set<std::uint32_t>& coun
 
 const std::string& plan_set_description::name() const noexcept
 {
-    return data_ ? data_->name : no_set_name;
+    return detail::value_or_empty(data_, &detail::plan_set_data::name);
 }
 
 content_id plan_set_description::id() const noexcept
 {
-    return data_ ? data_->id : content_id();
+    return detail::value_or_empty(data_, &detail::plan_set_data::id);
 }
 
 std::size_t plan_set_description::size() const noexcept

@@ -20,11 +20,11 @@ std::string text_of(const plan_data& plan, const any_ref& r)
 /// The place or the content of a slot.
 std::string details(const plan_data& plan, const plan_slot& s)
 {
+    const plan_content* const content = slot_content(plan, s);
     switch (s.kind) {
-    case slot_kind::constant: return "content " + to_string(plan.constant_contents[s.index].id);
+    case slot_kind::constant: return "content " + to_string(content->id);
     case slot_kind::state: {
-        const plan_content& c = plan.state_contents[s.index];
-        const std::string start = c.data ? "starts with " + to_string(c.id) : std::string("starts with zeros");
+        const std::string start = "starts with " + (content ? to_string(content->id) : std::string("zeros"));
         return s.durable ? start + ", durable, if suspect: " + std::string(to_string(*s.durable)) : start;
     }
     default: return "at byte " + std::to_string(s.offset);
@@ -76,11 +76,17 @@ std::string repeatable_text(const plan_data& plan)
            ") is not known to be pure\n";
 }
 
+/// The first line.
+std::string title(const std::string& label, const content_id& id)
+{
+    return escape_text(label) + ", id " + to_string(id) + "\n";
+}
+
 } // namespace
 
 std::string plan_text(const plan_data& plan)
 {
-    std::string made = escape_text(plan_label(plan.name)) + ", id " + to_string(plan.id) + "\n";
+    std::string made = title(plan_label(plan.name), plan.id);
     for (const plan_slot& s : plan.slots)
         made += text_of(plan, s);
     generator_numbers numbers;
@@ -91,8 +97,7 @@ std::string plan_text(const plan_data& plan)
 
 std::string plan_set_text(const plan_set_data& set)
 {
-    std::string made = set.name.empty() ? std::string("plan set") : "plan set " + escape_text(set.name);
-    made += ", id " + to_string(set.id) + "\n";
+    std::string made = title(set_label(set.name), set.id);
     for (std::uint32_t i = 0; i < set.users.size(); ++i) {
         std::string users;
         for (const set_plan& p : set.plans) {

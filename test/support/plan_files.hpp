@@ -8,13 +8,17 @@
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
 #include <coaccel/ops/rand.hpp>
-#include <coaccel/plan/plan_builder.hpp>
+#include <coaccel/plan/plan_set_builder.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // Files with plans as bytes in memory.
@@ -22,16 +26,25 @@ namespace test {
 
 using file_bytes = std::vector<std::byte>;
 
-/// As plan_description::save writes it.
-inline file_bytes file_of(const coaccel::plan_description& d)
+inline file_bytes joined(const coaccel::detail::plan_file_parts& parts)
 {
-    const auto parts = coaccel::detail::write_plan(*coaccel::detail::plan_access::data(d)).value();
     file_bytes made = parts.head;
     for (const auto content : parts.contents) {
         made.resize(coaccel::detail::aligned_content(made.size()));
         made.insert(made.end(), content.begin(), content.end());
     }
     return made;
+}
+
+/// As save() writes it.
+inline file_bytes file_of(const coaccel::plan_description& d)
+{
+    return joined(coaccel::detail::write_plan(d).value());
+}
+
+inline file_bytes file_of(const coaccel::plan_set_description& d)
+{
+    return joined(coaccel::detail::write_plan_set(d).value());
 }
 
 inline coaccel::detail::plan_file_header header_of(const file_bytes& file)
@@ -94,11 +107,57 @@ inline bool replace(file_bytes& file, std::string_view what, std::string_view wi
     return true;
 }
 
-inline coaccel::result<coaccel::plan_description> read_file(const file_bytes& file,
+/// Replaces every occurrence.
+inline bool replace_all(file_bytes& file, std::string_view what, std::string_view with)
+{
+    const bool found = replace(file, what, with);
+    while (what != with && replace(file, what, with)) {
+    }
+    return found;
+}
+
+/// A number as it is in a file: after its name, with its type.
+template <class T>
+std::string number(std::string_view name, T value)
+{
+    std::string made(name);
+    made += static_cast<char>(coaccel::dtype_v<T>);
+    made.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    return made;
+}
+
+/// A file in memory of exactly its size, so that the address sanitizer detects access beyond it.
+inline coaccel::detail::plan_file_source source_of(std::span<const std::byte> file, coaccel::content_check check)
+{
+    const auto room = std::make_shared_for_overwrite<std::byte[]>(file.size());
+    std::copy(file.begin(), file.end(), room.get());
+    return {.bytes = {room.get(), file.size()}, .owner = room, .check = check, .name = "test"};
+}
+
+inline coaccel::result<coaccel::plan_description> read_file(std::span<const std::byte> file,
                                                             coaccel::content_check check = coaccel::content_check::hash)
 {
-    const auto kept = std::make_shared<const file_bytes>(file);
-    return coaccel::detail::read_plan(*kept, kept, check, "test");
+    return coaccel::detail::read_plan(source_of(file, check));
+}
+
+inline coaccel::result<coaccel::plan_set_description>
+read_set_file(std::span<const std::byte> file, coaccel::content_check check = coaccel::content_check::hash)
+{
+    return coaccel::detail::read_plan_set(source_of(file, check));
+}
+
+/// The addresses at which this process has mapped the file: begin and end.
+inline std::vector<std::pair<std::uintptr_t, std::uintptr_t>> mappings_of(const std::string& path)
+{
+    std::ifstream maps("/proc/self/maps");
+    std::vector<std::pair<std::uintptr_t, std::uintptr_t>> made;
+    for (std::string line; std::getline(maps, line);)
+        if (line.find(path) != line.npos) {
+            std::size_t end = 0;
+            const auto begin = std::stoull(line, &end, 16);
+            made.emplace_back(begin, std::stoull(line.substr(end + 1), nullptr, 16));
+        }
+    return made;
 }
 
 /// Every kind of slot, value and op, except kernels.
@@ -122,6 +181,38 @@ inline coaccel::plan_description varied_plan()
     b.add(rand::uniform<float>{.dst = r.first(2), .from = g});
     b.add(store_reply(blas::dot<float>{.x = t, .y = t, .n = 2}, r.subspan(2, 1)));
     return b.finish().value();
+}
+
+/// Plans that have in common two states with an initial content, a durable one, and a constant; and that have such
+/// slots to themselves.
+inline coaccel::plan_set_description varied_set()
+{
+    using namespace coaccel;
+    plan_set_builder set("varied");
+    const auto a = set.state<float>(std::vector<float>{1, 2}, "a");
+    const auto b = set.state<float>(std::vector<float>{1, 2}, "b");
+    const auto c = set.state<float>(2, durable{suspect_rule::reset}, "c");
+    const auto single = set.state<float>(std::vector<float>{3, 4}, durable{}, "single");
+    const auto w = set.constant<float>(std::vector<float>{5, 6}, "w");
+    for (const char* name : {"first", "second", "third"}) {
+        plan_builder& p = set.plan(name);
+        const auto x = p.input<float>(2, "x");
+        const auto v = p.constant<float>(std::vector<float>{float(name[0]), 0}, "v");
+        const auto own = p.state<float>(std::vector<float>{7, 8}, "own");
+        const auto y = p.output<float>(2, "y");
+        const auto alpha = p.parameter<float>("alpha");
+        p.add(blas::axpy<float>{.x = v, .y = own, .n = 2});
+        p.add(blas::gemv<float>{.a = w, .x = x.first(1), .y = own, .m = 2, .n = 1},
+              bind(&blas::gemv<float>::beta, alpha));
+        if (name[0] != 'f')
+            p.add(memory::copy<float>{b, a});
+        if (name[0] != 's')
+            p.add(memory::copy<float>{x, c});
+        if (name[0] == 't')
+            p.add(memory::copy<float>{b, single});
+        p.add(memory::copy<float>{name[0] == 'f' ? c : b, y});
+    }
+    return set.finish().value();
 }
 
 } // namespace test

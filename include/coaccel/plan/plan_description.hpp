@@ -39,7 +39,8 @@ struct plan_argument {
     friend bool operator==(const plan_argument&, const plan_argument&) = default;
 };
 
-/// What plan_description::load verifies apart from the description of the plan, which it always does.
+/// What plan_description::load and plan_set_description::load verify apart from the description of the plans, which
+/// they always do.
 enum class content_check : std::uint8_t {
     hash, ///< The hash of each constant and initial state. It reads all of them, at some GB per second.
     /// Nothing: contents are read when a device loads the plan, or to compare a constant with one of another plan that
@@ -82,8 +83,9 @@ public:
     /// what it writes.
     std::string to_graphviz() const;
 
-    /// Writes the plan with its constants, initial states and kernels to a file. The file is replaced as a whole: after
-    /// an error it has its old content. The call blocks until the content is on the disk.
+    /// Writes the plan with its constants, initial states and kernels to a file. Equal constants are in the file once.
+    /// The file is replaced as a whole: after an error it has its old content. The call blocks until the content is on
+    /// the disk.
     ///
     /// Errors: errc::not_savable, with a message that names the op, for a kernel with a host function or without
     /// source, and for an op that is not one of the library; errc::invalid_argument for an empty description;
@@ -99,9 +101,10 @@ public:
     /// plans made from it. The file may be removed, or replaced by save(). If another program shortens it or changes
     /// its content in place, the constants are undefined, and reading one that no longer exists is a SIGBUS.
     ///
-    /// Errors: errc::file_failed if the file cannot be read; errc::file_invalid if it is damaged or not a plan;
-    /// errc::file_version if its format has another version; errc::unsupported_op if it contains an op, or a field of
-    /// one, that this version of the library does not know; those of plan_builder::finish.
+    /// Errors: errc::file_failed if the file cannot be read; errc::file_invalid if it is damaged, not a plan, or a set
+    /// of plans, which plan_set_description::load reads; errc::file_version if its format has another version;
+    /// errc::unsupported_op if it contains an op, or a field of one, that this version of the library does not know;
+    /// those of plan_builder::finish.
     /// Exceptions: std::bad_alloc.
     [[nodiscard]] static result<plan_description> load(const std::string& path,
                                                        content_check check = content_check::hash);

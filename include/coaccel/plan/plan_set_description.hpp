@@ -41,10 +41,10 @@ struct plan_set_data {
 } // namespace detail
 
 /// Checked plans that have constants and states in common, and that no device has loaded yet; made by
-/// plan_set_builder::finish. Copies share the data, which never changes.
+/// plan_set_builder::finish or from a file. Copies share the data, which never changes.
 ///
-/// Exceptions: functions that return strings throw std::bad_alloc when there is no memory. Other functions do not
-/// throw.
+/// Exceptions: functions that return strings, memory(), save() and load() throw std::bad_alloc when there is no memory.
+/// Other functions do not throw.
 /// Thread safety: several threads may use one object, as long as none assigns to it.
 class COACCEL_DECL plan_set_description {
 public:
@@ -76,6 +76,23 @@ public:
 
     /// A graph in the language of Graphviz, with a cluster for each plan. The common states are between the clusters.
     std::string to_graphviz() const;
+
+    /// Writes the plans to a file, as plan_description::save does. Equal constants are in the file once.
+    ///
+    /// Errors: those of plan_description::save, with a message that names the plan.
+    /// Exceptions: std::bad_alloc. The file then has its old content.
+    [[nodiscard]] result<void> save(const std::string& path) const;
+
+    /// Reads a file that save() has written, as plan_description::load does. The set has the id of the set that was
+    /// saved, if the library is the same.
+    ///
+    /// A file that plan_description::save has written is a set without a name, which has one plan. It is found by its
+    /// own name, or as "plan" if it has none.
+    ///
+    /// Errors: those of plan_description::load and of plan_set_builder::finish.
+    /// Exceptions: std::bad_alloc.
+    [[nodiscard]] static result<plan_set_description> load(const std::string& path,
+                                                           content_check check = content_check::hash);
 
     /// Whether both have the same id.
     friend bool operator==(const plan_set_description& a, const plan_set_description& b) noexcept

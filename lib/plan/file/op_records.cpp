@@ -8,6 +8,84 @@
 
 namespace coaccel::detail {
 
+// --- writing ------------------------------------------------------------------------------------------------------
+
+error_code not_savable(const plan_data& plan, std::size_t at, std::initializer_list<message_part> parts)
+{
+    return op_error(errc::not_savable,
+                    plan_label(plan.name) + ": op " + std::to_string(at + 1) + " (" + plan.ops[at].info->name + ")",
+                    parts);
+}
+
+error_code op_writer::write(std::size_t at)
+{
+    const listed_op& o = plan_.ops[at];
+    out_.begin_record();
+    out_["op"].text(o.info->name);
+    const op_field* unwritten = nullptr;
+    if (const auto* launch = as_launch(o)) {
+        out_["kernel"].number(kernels_.at(launch->kernel));
+        write_extent("grid", launch->shape.grid);
+        write_extent("block", launch->shape.block);
+        out_["shared_bytes"].number(launch->shape.shared_bytes);
+        unwritten = write_arguments(out_, values_, o, {launch->arguments(), launch->count});
+    } else if (const auto* call = as_call(o)) {
+        out_["function"].text(call->function);
+        unwritten = write_arguments(out_, values_, o, {call->arguments(), call->count});
+    } else if (auto ec = write_fields(at))
+        return ec;
+    if (unwritten)
+        return not_savable(plan_, at, {unwritten->name, " has a type that a file cannot describe"});
+    write_parameters(at);
+    if (std::ranges::binary_search(plan_.marked_pure, static_cast<std::uint32_t>(at)))
+        out_["pure"].boolean(true);
+    out_.end();
+    return {};
+}
+
+error_code op_writer::write_fields(std::size_t at)
+{
+    const listed_op& o = plan_.ops[at];
+    const known_op* const known = find_known_op(o.info->name);
+    if (!known || known->info->id != o.info->id)
+        return not_savable(plan_, at, {"it is not an operation of the library"});
+    out_["fields"].begin_record();
+    for (const op_field& f : o.info->fields) {
+        out_[f.name];
+        if (f.what == op_field::kind::operand)
+            values_.operand(f, ref_of(o, f));
+        else
+            values_.value(f, field_data(o, f));
+    }
+    out_.end();
+    return {};
+}
+
+/// The fields whose values are parameters.
+void op_writer::write_parameters(std::size_t at)
+{
+    const auto bound = bindings_of(plan_, at);
+    const auto is_parameter = [this](const plan_binding& b) { return !is_fixed_scalar(plan_, b.slot); };
+    if (std::ranges::none_of(bound, is_parameter))
+        return;
+    out_["parameters"].begin_record();
+    for (const plan_binding& b : bound)
+        if (is_parameter(b))
+            out_[plan_.ops[at].info->fields[b.field].name].number(b.slot);
+    out_.end();
+}
+
+void op_writer::write_extent(std::string_view name, const jit::dim3& d)
+{
+    out_[name].begin_record();
+    out_["x"].number(d.x);
+    out_["y"].number(d.y);
+    out_["z"].number(d.z);
+    out_.end();
+}
+
+// --- reading ------------------------------------------------------------------------------------------------------
+
 bool op_reader::read(const node& record, std::size_t number, op_parts& made)
 {
     std::string name;

@@ -3,10 +3,39 @@
 
 #include "plan/file/op_values.hpp"
 
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <vector>
 
 namespace coaccel::detail {
+
+/// errc::not_savable for an op of a plan. `at` is its index.
+error_code not_savable(const plan_data& plan, std::size_t at, std::initializer_list<message_part> parts);
+
+/// Writes the ops of a plan.
+class op_writer {
+public:
+    /// The numbers of the kernels in the file, by their ids.
+    using kernel_numbers = std::map<std::uint64_t, std::uint32_t>;
+
+    op_writer(tree_writer& out, const plan_data& plan, const kernel_numbers& kernels) noexcept
+        : out_(out), values_(out), plan_(plan), kernels_(kernels)
+    {}
+
+    /// `at` is the index of the op. Errors: errc::not_savable.
+    error_code write(std::size_t at);
+
+private:
+    error_code write_fields(std::size_t at);
+    void write_parameters(std::size_t at);
+    void write_extent(std::string_view name, const jit::dim3& d);
+
+    tree_writer& out_;
+    op_value_writer values_;
+    const plan_data& plan_;
+    const kernel_numbers& kernels_;
+};
 
 /// Reads the ops of a plan.
 class op_reader {

@@ -1,7 +1,7 @@
 #ifndef COACCEL_PLAN_FILE_PLAN_FILE_HPP
 #define COACCEL_PLAN_FILE_PLAN_FILE_HPP
 
-#include <coaccel/plan/plan_description.hpp>
+#include <coaccel/plan/plan_set_description.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// A file with a plan: a header, the description of the plan, and the contents of its constants and states.
+// A file with a plan or a set of plans: a header, the description, and the contents of the constants and states.
 namespace coaccel::detail {
 
 /// Raised when files of the earlier version can no longer be read.
@@ -40,6 +40,9 @@ constexpr std::uint64_t aligned_content(std::uint64_t bytes) noexcept
     return (bytes + content_alignment - 1) / content_alignment * content_alignment;
 }
 
+/// What a file is for. A file of one plan is one of a set of one, without what only a set has.
+enum class plan_file_form : std::uint8_t { plan, set };
+
 /// The parts of a file.
 struct plan_file_parts {
     /// The header and the description.
@@ -48,14 +51,25 @@ struct plan_file_parts {
     std::vector<std::span<const std::byte>> contents;
 };
 
-/// Errors: errc::not_savable.
-COACCEL_DECL result<plan_file_parts> write_plan(const plan_data& plan);
+/// Errors: errc::not_savable. The description is not empty.
+COACCEL_DECL result<plan_file_parts> write_plan(const plan_description& plan);
+COACCEL_DECL result<plan_file_parts> write_plan_set(const plan_set_description& set);
 
-/// Reads a plan from untrusted bytes. `owner` keeps them. `name` is that of the file, for messages.
-///
+/// The untrusted bytes of a file.
+struct plan_file_source {
+    std::span<const std::byte> bytes;
+    /// Keeps them.
+    std::shared_ptr<const void> owner;
+    content_check check = content_check::hash;
+    /// Of the file, for messages.
+    std::string name;
+};
+
 /// Errors: as plan_description::load.
-COACCEL_DECL result<plan_description> read_plan(std::span<const std::byte> file, std::shared_ptr<const void> owner,
-                                                content_check check, const std::string& name);
+COACCEL_DECL result<plan_description> read_plan(const plan_file_source& file);
+
+/// Errors: as plan_set_description::load.
+COACCEL_DECL result<plan_set_description> read_plan_set(const plan_file_source& file);
 
 } // namespace coaccel::detail
 

@@ -7,6 +7,7 @@
 #include "plan/file/slot_records.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace coaccel::detail {
@@ -44,34 +45,66 @@ std::optional<std::span<const std::byte>> open_description(std::span<const std::
     return std::nullopt;
 }
 
-class plan_reader {
+/// Reads the description of one or more plans. A file of one plan is read as a set without a name.
+class description_reader {
 public:
-    plan_reader(std::span<const std::byte> description, content_reader& contents, file_problem& problem)
+    description_reader(std::span<const std::byte> description, content_reader& contents, file_problem& problem)
         : in_(description), contents_(contents), problem_(problem)
     {}
 
-    /// Returns false if the file is invalid. A plan that the builder refuses is not: finish() returns why.
-    bool run() { return read_head() && read_kernels() && read_slots() && (refused_ || read_ops()); }
+    /// Returns false after a problem, or if a builder has refused a plan: see refused().
+    bool run(plan_file_form wanted)
+    {
+        if (!read_head(wanted) || !read_kernels())
+            return false;
+        for (std::uint64_t i = 0; i < count_; ++i)
+            if (!read_plan())
+                return false;
+        problem_.plan.clear();
+        return check_states() && contents_.at_end() &&
+               (in_.at_end() || problem_.invalid({"its description has bytes after its end"}));
+    }
 
-    result<plan_description> finish() const { return builder_.finish(); }
+    /// Why a builder has refused a plan; none if the file is invalid.
+    error_code refused() const noexcept { return refused_; }
+
+    /// Of the set; empty if the file has only a plan.
+    std::string set_name() const { return is_set_ ? name_ : std::string(); }
+
+    std::vector<set_plan> take_plans() noexcept { return std::move(plans_); }
 
 private:
     bool malformed()
     {
+        problem_.plan.clear();
         problem_.where.clear();
         return problem_.invalid({"its description is malformed: ", in_.problem()});
     }
 
-    bool read_head()
+    bool refuse(error_code why) noexcept
+    {
+        refused_ = why;
+        return false;
+    }
+
+    bool read_head(plan_file_form wanted)
     {
         node n;
-        std::string name, library;
-        if (!in_.get_record("plan", n))
+        std::string library;
+        is_set_ = in_.has_next("set");
+        if (!in_.get_record(is_set_ ? "set" : "plan", n))
             return malformed();
         record_fields from(n, problem_);
-        if (!from.get("name", name) || !from.get("library", library) || !from.done())
+        if (!from.get("name", name_) || !from.get("library", library) || (is_set_ && !from.get("plans", count_)) ||
+            !from.done())
             return false;
-        builder_ = plan_builder(std::move(name));
+        if (is_set_ && wanted == plan_file_form::plan)
+            return problem_.invalid(
+                {"it has a set of ", count_, count_ == 1 ? " plan" : " plans", "; call plan_set_description::load"});
+        if (is_set_)
+            prefix_ = name_in_set(name_, {});
+        else if (wanted == plan_file_form::set && name_.empty())
+            name_ = "plan";
         return true;
     }
 
@@ -103,20 +136,58 @@ private:
         });
     }
 
-    bool read_slots()
+    bool read_plan()
     {
-        const bool complete = for_each("slots", "slot", [this](const node& n, std::size_t) { return add_slot(n); });
-        return refused_ || (complete && contents_.at_end());
+        std::string name = name_;
+        if (is_set_ && !read_plan_name(name))
+            return false;
+        plan_builder b(name);
+        std::vector<std::uint32_t> numbers;
+        if (!read_slots(b, numbers) || !read_ops(b))
+            return false;
+        const auto made = b.finish();
+        if (!made)
+            return refuse(made.error());
+        set_plan p{.name = name.substr(prefix_.size()), .plan = made.value(), .states = {}};
+        for (const std::uint32_t slot : plan_access::data(p.plan)->states)
+            p.states.push_back(numbers[slot]);
+        plans_.push_back(std::move(p));
+        return true;
     }
 
-    bool add_slot(const node& n)
+    /// With the name of the set.
+    bool read_plan_name(std::string& name)
     {
-        slot_record s;
-        if (!read_slot(n, problem_, s))
+        node n;
+        problem_.plan = "plan " + std::to_string(plans_.size() + 1);
+        if (!in_.get_record("plan", n))
+            return malformed();
+        record_fields from(n, problem_);
+        if (!from.get("name", name) || !from.done())
             return false;
-        refused_ = !builder_access::add_slot(builder_, s.slot);
-        if (refused_)
-            return false;
+        if (!name.starts_with(prefix_))
+            return problem_.invalid({"its name is ", escape_text(name.substr(0, 100)), ", that of the set ",
+                                     escape_text(name_.substr(0, 100))});
+        problem_.plan = "plan " + escape_text(name.substr(0, 100));
+        return true;
+    }
+
+    /// `numbers`: for each slot, its number among the common states.
+    bool read_slots(plan_builder& b, std::vector<std::uint32_t>& numbers)
+    {
+        return for_each("slots", "slot", [&](const node& n, std::size_t) {
+            slot_record s;
+            if (!read_slot(n, problem_, s) || !add_slot(b, s) || !note_common(s))
+                return false;
+            numbers.push_back(s.common);
+            return true;
+        });
+    }
+
+    bool add_slot(plan_builder& b, const slot_record& s)
+    {
+        if (!builder_access::add_slot(b, s.slot))
+            return refuse(b.finish().error());
         const bool may = s.slot.kind == slot_kind::constant || s.slot.kind == slot_kind::state;
         const bool must = s.slot.kind == slot_kind::constant;
         if (s.has_content ? !may : must)
@@ -126,51 +197,125 @@ private:
         if (s.has_content) {
             if (!contents_.read(s, content))
                 return false;
-            builder_access::set_content(builder_, std::move(content));
+            builder_access::set_content(b, std::move(content));
         }
         return true;
     }
 
-    bool read_ops()
+    /// Whether the slot, if it is a common state, is the same as in the other plans.
+    bool note_common(const slot_record& s)
     {
-        const plan_draft& draft = builder_access::draft(builder_);
+        if (s.common == own_state)
+            return true;
+        if (!is_set_)
+            return problem_.invalid({"it is common to several plans, but there is only one"});
+        const auto [found, added] = states_.try_emplace(s.common, common_state{.record = s});
+        common_state& known = found->second;
+        if (!added && known.last_user == plans_.size())
+            return problem_.invalid({"the plan has the common state ", s.common, " twice"});
+        if (!added && !same_state(known.record, s))
+            return problem_.invalid({"the common state ", s.common, " is another one in an earlier plan"});
+        known.last_user = plans_.size();
+        ++known.users;
+        return true;
+    }
+
+    bool read_ops(plan_builder& b)
+    {
+        const plan_draft& draft = builder_access::draft(b);
         op_reader ops(draft.builder, static_cast<std::uint32_t>(draft.slots.size()), kernels_, problem_);
-        const bool complete = for_each("ops", "op", [&](const node& n, std::size_t number) {
+        return for_each("ops", "op", [&](const node& n, std::size_t number) {
             op_reader::op_parts made;
             if (!ops.read(n, number, made))
                 return false;
             op_record& record = made.op.record;
-            refused_ = !builder_access::add_op(builder_, *made.op.info, record.op.data(), std::move(record.kept),
-                                               made.bound, made.marked_pure);
-            return !refused_;
+            return builder_access::add_op(b, *made.op.info, record.op.data(), std::move(record.kept), made.bound,
+                                          made.marked_pure) ||
+                   refuse(b.finish().error());
         });
-        if (refused_)
-            return true;
-        return complete && (in_.at_end() || problem_.invalid({"its description has bytes after its end"}));
     }
+
+    /// Whether the common states are numbered without gaps, and several plans have each of them.
+    bool check_states()
+    {
+        std::uint32_t next = 0;
+        for (const auto& [number, state] : states_) {
+            if (number != next++)
+                return problem_.invalid({"there is no common state ", next - 1, ", but ", number});
+            if (state.users == 1)
+                return problem_.invalid({"only one plan has the common state ", number});
+        }
+        return true;
+    }
+
+    struct common_state {
+        /// In the first plan that has it.
+        slot_record record;
+        std::uint32_t users = 0;
+        /// The index of a plan.
+        std::size_t last_user = 0;
+    };
 
     tree_reader in_;
     content_reader& contents_;
     file_problem& problem_;
-    plan_builder builder_;
+    bool is_set_ = false;
+    /// Of the set, or of the only plan.
+    std::string name_;
+    /// The beginning of the names of the plans.
+    std::string prefix_;
+    /// The number of plans.
+    std::uint64_t count_ = 1;
     std::vector<std::shared_ptr<const jit::image>> kernels_;
-    bool refused_ = false;
+    std::map<std::uint32_t, common_state> states_;
+    std::vector<set_plan> plans_;
+    error_code refused_;
 };
+
+/// The error of a builder. Its message may contain names from the file.
+error_code escaped(const error_code& ec)
+{
+    return make_error_with_message(errc_of(ec), escape_text(ec.message()));
+}
+
+/// What a file contains.
+struct read_plans {
+    std::string set_name;
+    std::vector<set_plan> plans;
+};
+
+result<read_plans> read_file(const plan_file_source& file, plan_file_form wanted)
+{
+    file_problem problem;
+    if (const auto description = open_description(file.bytes, problem)) {
+        const std::size_t end = sizeof(plan_file_header) + description->size();
+        content_reader contents(file.bytes.subspan(end), end, file.owner, file.check, problem);
+        description_reader reader(*description, contents, problem);
+        if (reader.run(wanted))
+            return read_plans{reader.set_name(), reader.take_plans()};
+        if (reader.refused())
+            return escaped(reader.refused());
+    }
+    return make_error_with_message(problem.what, "plan file " + escape_text(file.name) + ": " + problem.message);
+}
 
 } // namespace
 
-result<plan_description> read_plan(std::span<const std::byte> file, std::shared_ptr<const void> owner,
-                                   content_check check, const std::string& name)
+result<plan_description> read_plan(const plan_file_source& file)
 {
-    file_problem problem;
-    if (const auto description = open_description(file, problem)) {
-        const std::size_t end = sizeof(plan_file_header) + description->size();
-        content_reader contents(file.subspan(end), end, std::move(owner), check, problem);
-        plan_reader reader(*description, contents, problem);
-        if (reader.run())
-            return reader.finish();
-    }
-    return make_error_with_message(problem.what, "plan file " + escape_text(name) + ": " + problem.message);
+    BOOST_OUTCOME_TRY(const auto made, read_file(file, plan_file_form::plan));
+    return made.plans[0].plan;
+}
+
+result<plan_set_description> read_plan_set(const plan_file_source& file)
+{
+    BOOST_OUTCOME_TRY(auto made, read_file(file, plan_file_form::set));
+    std::vector<std::string_view> names;
+    for (const set_plan& p : made.plans)
+        names.push_back(p.name);
+    if (auto ec = check_plan_names(made.set_name, names))
+        return escaped(ec);
+    return make_plan_set(std::move(made.set_name), std::move(made.plans));
 }
 
 } // namespace coaccel::detail

@@ -10,7 +10,10 @@ bool file_problem::set(errc code, std::initializer_list<message_part> parts)
 {
     if (what != errc{})
         return false;
-    std::string text = where.empty() ? std::string() : where + ": ";
+    std::string text;
+    for (const std::string& part : {plan, where})
+        if (!part.empty())
+            text += part + ": ";
     for (const message_part& p : parts)
         p.append_to(text);
     message = std::move(text);

@@ -16,7 +16,9 @@ namespace coaccel::detail {
 struct file_problem {
     errc what{};
     std::string message;
-    /// Named in the message, such as "slot 3"; empty for the file as a whole.
+    /// Named in the message, such as "plan decode"; empty for a file of one plan.
+    std::string plan;
+    /// Named in the message, such as "slot 3"; empty for the plan or the file as a whole.
     std::string where;
 
     /// Returns false.

@@ -34,6 +34,16 @@ bool read_rule(record_fields& from, file_problem& problem, plan_slot& slot)
     return problem.invalid({"its rule is ", escape_text(name.substr(0, 100))});
 }
 
+bool read_number(record_fields& from, file_problem& problem, slot_record& made)
+{
+    if (!from.get("common", made.common))
+        return false;
+    if (made.slot.kind != slot_kind::state)
+        return problem.invalid({"its kind is ", to_string(made.slot.kind), ", but it is common to several plans"});
+    return made.common != own_state ||
+           problem.invalid({"its number among the common states is ", made.common, ", which is none"});
+}
+
 } // namespace
 
 bool read_slot(const node& record, file_problem& problem, slot_record& made)
@@ -61,7 +71,47 @@ bool read_slot(const node& record, file_problem& problem, slot_record& made)
             !fields.get("hash_high", made.id.high) || !fields.get("hash_low", made.id.low) || !fields.done())
             return false;
     }
-    return from.done();
+    return (!from.has("common") || read_number(from, problem, made)) && from.done();
+}
+
+bool same_state(const slot_record& a, const slot_record& b) noexcept
+{
+    return a.slot.name == b.slot.name && a.slot.type == b.slot.type && a.slot.count == b.slot.count &&
+           a.slot.durable == b.slot.durable && a.has_content == b.has_content && a.offset == b.offset &&
+           a.bytes == b.bytes && a.id == b.id;
+}
+
+void content_writer::write(tree_writer& out, const plan_content& c)
+{
+    const void* const key = c.identity ? c.identity.get() : c.data.get();
+    const auto [known, added] = offsets_.try_emplace({key, c.bytes}, aligned_content(end_));
+    if (added) {
+        contents_.push_back({c.data.get(), static_cast<std::size_t>(c.bytes)});
+        end_ = known->second + c.bytes;
+    }
+    out["content"].begin_record();
+    out["offset"].number(known->second);
+    out["bytes"].number(c.bytes);
+    out["hash_high"].number(c.id.high);
+    out["hash_low"].number(c.id.low);
+    out.end();
+}
+
+void write_slot(tree_writer& out, const plan_slot& s, const plan_content* content, std::uint32_t common,
+                content_writer& contents)
+{
+    out.begin_record();
+    out["name"].text(s.name);
+    out["kind"].text(to_string(s.kind));
+    out["type"].text(to_string(s.type));
+    out["count"].number(s.count);
+    if (s.durable)
+        out["durable"].text(to_string(*s.durable));
+    if (content)
+        contents.write(out, *content);
+    if (common != own_state)
+        out["common"].number(common);
+    out.end();
 }
 
 bool content_reader::skip_padding()
@@ -81,6 +131,11 @@ bool content_reader::read(const slot_record& s, plan_content& made)
 {
     if (s.bytes != s.slot.bytes())
         return problem_.invalid({"its content has ", s.bytes, " bytes, the slot ", s.slot.bytes()});
+    if (const auto known = taken_.find(s.offset);
+        known != taken_.end() && known->second.bytes == s.bytes && known->second.id == s.id) {
+        made = known->second;
+        return true;
+    }
     if (!skip_padding())
         return false;
     if (first_ == 0)
@@ -94,6 +149,7 @@ bool content_reader::read(const slot_record& s, plan_content& made)
     if (check_ == content_check::hash && hash_content(content.data(), content.size()) != s.id)
         return problem_.invalid({"its content is damaged: it does not have the hash ", to_string(s.id)});
     made = {.data = {owner_, content.data()}, .bytes = s.bytes, .id = s.id, .identity = {}};
+    taken_.emplace(s.offset, made);
     position_ += s.bytes;
     area_ = area_.subspan(content.size());
     return true;

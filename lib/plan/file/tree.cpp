@@ -142,6 +142,14 @@ bool tree_reader::get_head(std::string_view name, node_kind wanted)
     return true;
 }
 
+bool tree_reader::has_next(std::string_view name) const
+{
+    tree_reader ahead(left_);
+    node_kind kind{};
+    std::string_view found;
+    return ahead.get_kind(kind) && kind != node_kind::end && ahead.get_name(found) && found == name;
+}
+
 bool tree_reader::get_record(std::string_view name, node& n)
 {
     n = {};

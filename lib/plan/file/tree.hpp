@@ -101,6 +101,9 @@ public:
 
     explicit tree_reader(std::span<const std::byte> bytes) noexcept : all_(bytes), left_(bytes) {}
 
+    /// Whether a value of this name is next.
+    bool has_next(std::string_view name) const;
+
     /// Reads the record of this name, which must be next.
     [[nodiscard]] bool get_record(std::string_view name, node& n);
 

@@ -18,6 +18,7 @@ namespace {
 using namespace coaccel;
 using namespace std::string_literals;
 using test::file_bytes;
+using test::number;
 using test::read_file;
 
 /// Every kind of value, and a kernel. It has constants, and is small.
@@ -38,15 +39,6 @@ plan_description small_plan()
     return b.finish().value();
 }
 
-/// In memory of exactly its size, so that the address sanitizer detects access beyond it.
-result<plan_description> read_exactly(const file_bytes& file, std::size_t size, content_check check)
-{
-    // Of this size, so that the address sanitizer sees a read beyond it.
-    const auto room = std::make_shared_for_overwrite<std::byte[]>(size);
-    std::copy_n(file.begin(), size, room.get());
-    return detail::read_plan({room.get(), size}, room, check, "test");
-}
-
 void check_refused(const file_bytes& file, errc what, const std::string& message)
 {
     const auto made = read_file(file);
@@ -56,25 +48,15 @@ void check_refused(const file_bytes& file, errc what, const std::string& message
     CHECK(is_caller_error(made.error()));
 }
 
-/// A number as it is in a file: after its name, with its type.
-template <class T>
-std::string number(std::string_view name, T value)
-{
-    std::string made(name);
-    made += static_cast<char>(dtype_v<T>);
-    made.append(reinterpret_cast<const char*>(&value), sizeof(value));
-    return made;
-}
-
 TEST_SUITE_BEGIN("damaged plan file");
 
 TEST_CASE("a file that is cut off anywhere is refused")
 {
     for (const auto& plan : {small_plan(), test::varied_plan()}) {
         const auto file = test::file_of(plan);
-        REQUIRE(read_exactly(file, file.size(), content_check::hash));
+        REQUIRE(read_file(file));
         for (std::size_t size = 0; size < file.size(); ++size) {
-            const auto made = read_exactly(file, size, content_check::none);
+            const auto made = read_file(std::span(file).first(size), content_check::none);
             CAPTURE(size);
             REQUIRE_FALSE(made);
             REQUIRE(made.error() == errc::file_invalid);
@@ -129,7 +111,7 @@ TEST_CASE("a description that is cut off or changed on purpose is refused or is 
             h.description_bytes = n;
             std::memcpy(file.data(), &h, sizeof(h));
             test::seal(file);
-            CHECK_FALSE(read_exactly(file, file.size(), content_check::hash));
+            CHECK_FALSE(read_file(file));
         }
         auto file = whole;
         int valid = 0;
@@ -138,7 +120,7 @@ TEST_CASE("a description that is cut off or changed on purpose is refused or is 
                 auto& byte = test::description_of(file)[i];
                 byte ^= std::byte(change);
                 test::seal(file);
-                const auto made = read_exactly(file, file.size(), content_check::none);
+                const auto made = read_file(file, content_check::none);
                 CAPTURE(i);
                 if (made)
                     // What it computes can be written again.
@@ -177,7 +159,7 @@ TEST_CASE("sizes in the header that do not fit are refused")
             auto h = test::header_of(file);
             (of_file ? h.file_bytes : h.description_bytes) = size;
             std::memcpy(file.data(), &h, sizeof(h));
-            const auto made = read_exactly(file, file.size(), content_check::hash);
+            const auto made = read_file(file);
             REQUIRE_FALSE(made);
             CHECK(made.error() == errc::file_invalid);
         }
@@ -261,7 +243,7 @@ TEST_CASE("a file that was changed on purpose is refused, with the slot or the o
         INFO(std::string(r.name));
         auto file = test::file_of(small_plan());
         REQUIRE(test::replace(file, r.what, r.with));
-        const auto made = read_exactly(file, file.size(), content_check::hash);
+        const auto made = read_file(file);
         REQUIRE_FALSE(made);
         CHECK(made.error() == r.error);
         if (!r.message.empty())
@@ -321,7 +303,7 @@ TEST_CASE("a text that is longer than the file is refused")
         what.append(reinterpret_cast<const char*>(&one), sizeof(one));
         with.append(reinterpret_cast<const char*>(&length), sizeof(length));
         REQUIRE(test::replace(file, what, with));
-        const auto made = read_exactly(file, file.size(), content_check::hash);
+        const auto made = read_file(file);
         REQUIRE_FALSE(made);
         CHECK(made.error() == errc::file_invalid);
         CHECK(made.error().message().find("it is cut off at byte") != std::string::npos);

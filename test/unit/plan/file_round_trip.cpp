@@ -14,7 +14,6 @@
 
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <set>
 
 namespace test_plan_file_round_trip {
@@ -345,19 +344,6 @@ TEST_CASE("a field that a file does not contain has its default value")
     CHECK(made.value() == with_default.finish().value());
 }
 
-std::vector<std::pair<std::uintptr_t, std::uintptr_t>> mappings_of(const std::string& path)
-{
-    std::ifstream maps("/proc/self/maps");
-    std::vector<std::pair<std::uintptr_t, std::uintptr_t>> made;
-    for (std::string line; std::getline(maps, line);)
-        if (line.find(path) != line.npos) {
-            std::size_t end = 0;
-            const auto begin = std::stoull(line, &end, 16);
-            made.emplace_back(begin, std::stoull(line.substr(end + 1), nullptr, 16));
-        }
-    return made;
-}
-
 TEST_CASE("constants are mapped, not copied, for as long as the plan exists")
 {
     const test::temporary_folder folder;
@@ -376,7 +362,7 @@ TEST_CASE("constants are mapped, not copied, for as long as the plan exists")
     for (const auto check : {content_check::hash, content_check::none}) {
         auto made = plan_description::load(path, check);
         REQUIRE_MESSAGE(made, made.error().message());
-        const auto mapped = mappings_of(path);
+        const auto mapped = test::mappings_of(path);
         REQUIRE(mapped.size() == 1);
         const auto& data = *detail::plan_access::data(made.value());
         for (const auto& contents : {data.constant_contents, data.state_contents})
@@ -390,7 +376,7 @@ TEST_CASE("constants are mapped, not copied, for as long as the plan exists")
         // The file may be replaced and removed meanwhile.
         REQUIRE(test::axpy_plan().save(folder / "other.plan"));
         made = errc::no_value;
-        CHECK(mappings_of(path).empty());
+        CHECK(test::mappings_of(path).empty());
     }
 }
 
