@@ -1,4 +1,4 @@
-// Two plans that work on one state: a running sum over requests of two sizes.
+// Two plans that work on one state: a running sum over requests of two sizes. The plans are saved to a file and loaded.
 
 #include <coaccel/coaccel.hpp>
 
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -40,7 +41,13 @@ asio::awaitable<ca::result<float>> run()
 {
     const ca::device_options options{};
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));
-    BOOST_OUTCOME_CO_TRY(const auto description, make_sums());
+    BOOST_OUTCOME_CO_TRY(const auto made, make_sums());
+    const std::string file = (std::filesystem::temp_directory_path() / "coaccel_sums.plan").string();
+    //[plan_set_file
+    BOOST_OUTCOME_CO_TRYV(made.save(file));
+    BOOST_OUTCOME_CO_TRY(const auto description, ca::plan_set_description::load(file));
+    //]
+    std::filesystem::remove(file);
     std::array<float, width> one{};
     std::array<float, 8 * width> eight{};
     std::array<float, width> sum{};

@@ -25,7 +25,7 @@ std::vector<bytes> opening();
 /// Valid sessions with every message type and kind of op that is sent to a worker.
 std::vector<script> request_seeds();
 
-/// Valid files with plans.
+/// Valid files with plans and sets of plans.
 std::vector<script> plan_file_seeds();
 
 } // namespace fuzz

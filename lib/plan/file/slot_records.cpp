@@ -76,9 +76,8 @@ bool read_slot(const node& record, file_problem& problem, slot_record& made)
 
 bool same_state(const slot_record& a, const slot_record& b) noexcept
 {
-    return a.slot.name == b.slot.name && a.slot.type == b.slot.type && a.slot.count == b.slot.count &&
-           a.slot.durable == b.slot.durable && a.has_content == b.has_content && a.offset == b.offset &&
-           a.bytes == b.bytes && a.id == b.id;
+    return a.slot.type == b.slot.type && a.slot.count == b.slot.count && a.slot.durable == b.slot.durable &&
+           a.has_content == b.has_content && a.offset == b.offset && a.bytes == b.bytes && a.id == b.id;
 }
 
 void content_writer::write(tree_writer& out, const plan_content& c)

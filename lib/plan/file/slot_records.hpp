@@ -20,12 +20,12 @@ struct slot_record {
     /// In the contents of the file.
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    content_id id;
+    content_id id{};
     /// Its number among the common states of the set; own_state if it is none.
     std::uint32_t common = own_state;
 };
 
-/// Whether both describe the same state, with the same initial content.
+/// Whether both can be the same state, with the same initial content. Names do not matter.
 bool same_state(const slot_record& a, const slot_record& b) noexcept;
 
 bool read_slot(const node& record, file_problem& problem, slot_record& made);
