@@ -1,31 +1,11 @@
-#include "host/factory.hpp"
 #include "posix/machine_limits.hpp"
 #include "support/context_cases.hpp"
+#include "support/host_world.hpp"
 
 // The conformance suite on the CPU, and cases that only the host backend can show.
 namespace {
 
 using namespace std::chrono_literals;
-
-class host_world final : public test::context_world {
-public:
-    coaccel::detail::context_factory factory() override
-    {
-        host.injector = &injector;
-        return coaccel::host::make_factory(host);
-    }
-
-    void poison() override { injector.poison(); }
-
-    bool limit_memory(std::uint64_t bytes) override
-    {
-        host.memory_limit = bytes;
-        return true;
-    }
-
-    coaccel::fault_injector injector;
-    coaccel::host_options host;
-};
 
 /// An op that uses x and ends when the gate is opened.
 struct gated {
@@ -35,9 +15,9 @@ struct gated {
     hold<inout<float>> op;
 };
 
-host_world& as_host(context_world& w)
+test::host_world& as_host(context_world& w)
 {
-    return static_cast<host_world&>(w);
+    return static_cast<test::host_world&>(w);
 }
 
 } // namespace

@@ -1,10 +1,7 @@
 #include "host/exportable_memory.hpp"
 
-#include "host/factory.hpp"
 #include "posix/shared_memory.hpp"
-#include "support/context_driver.hpp"
-
-#include <coaccel/host/fault_injector.hpp>
+#include "support/host_world.hpp"
 
 #include <doctest/doctest.h>
 
@@ -23,24 +20,8 @@ using host::memory_pool;
 
 constexpr std::size_t mib = std::size_t(1) << 20;
 
-class host_world final : public test::context_world {
-public:
-    explicit host_world(std::uint64_t limit) { host.memory_limit = limit; }
-
-    detail::context_factory factory() override
-    {
-        host.injector = &injector;
-        return coaccel::host::make_factory(host);
-    }
-
-    void poison() override { injector.poison(); }
-
-    fault_injector injector;
-    host_options host;
-};
-
 struct fixture {
-    explicit fixture(std::uint64_t limit = 0) : world(limit) {}
+    explicit fixture(std::uint64_t limit = 0) : world(host_options{.memory_limit = limit}) {}
 
     any_ref exportable(std::uint64_t bytes)
     {
@@ -65,7 +46,7 @@ struct fixture {
         return data;
     }
 
-    host_world world;
+    test::host_world world;
     test::context_driver driver{world};
 };
 

@@ -1,25 +1,5 @@
-#include "host/factory.hpp"
+#include "support/host_world.hpp"
 #include "support/plan_parameter_cases.hpp"
-
-#include <coaccel/host/fault_injector.hpp>
-
-namespace {
-
-class host_world final : public test::context_world {
-public:
-    coaccel::detail::context_factory factory() override
-    {
-        host.injector = &injector;
-        return coaccel::host::make_factory(host);
-    }
-
-    void poison() override { injector.poison(); }
-
-    coaccel::fault_injector injector;
-    coaccel::host_options host;
-};
-
-} // namespace
 
 std::vector<test::context_setting> test::plan_contexts()
 {

@@ -1,6 +1,7 @@
 #include "worker/parent/kernel_sender.hpp"
 
 #include "../jit/support.hpp"
+#include "outgoing_ring.hpp"
 #include "support/context_driver.hpp"
 
 #include <coaccel/ops/jit/launch.hpp>
@@ -8,7 +9,6 @@
 
 #include <doctest/doctest.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,11 +27,8 @@ jit::kernel kernel(std::size_t bytes)
     return test::make_kernel(jit::compile_options("k"), "s", std::string(bytes, 'x'));
 }
 
-struct fixture final : outgoing_events {
+struct fixture final : test::outgoing_ring {
     explicit fixture(const image_limits& limits = {}) : sender(out, limits) {}
-
-    void on_written() noexcept override {}
-    void on_corrupted() noexcept override { FAIL_CHECK("the ring is invalid"); }
 
     error_code send(const jit::kernel& k)
     {
@@ -49,8 +46,7 @@ struct fixture final : outgoing_events {
     received take()
     {
         received all;
-        std::vector<std::byte> record;
-        while (reader.read(record).value()) {
+        while (read()) {
             decoder in(record);
             message_type what{};
             REQUIRE(in.get(what, message_type::image, message_type::forget));
@@ -70,11 +66,6 @@ struct fixture final : outgoing_events {
         return all;
     }
 
-    std::unique_ptr<std::byte[]> data = std::make_unique<std::byte[]>(ring_bytes);
-    ring_control control;
-    ring_writer writer{control, {data.get(), ring_bytes}};
-    ring_reader reader{control, {data.get(), ring_bytes}};
-    outgoing_records out{writer, *this};
     kernel_sender sender;
 };
 

@@ -1,9 +1,8 @@
-#include "worker/parent/outgoing_records.hpp"
+#include "outgoing_ring.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,10 +12,8 @@ namespace {
 
 using namespace coaccel::worker;
 
-constexpr std::size_t capacity = 4096;
-
-struct fixture : outgoing_events {
-    virtual ~fixture() = default;
+struct fixture : test::outgoing_ring {
+    fixture() : test::outgoing_ring(4096) {}
 
     void on_written() noexcept override { ++wake_ups; }
     void on_corrupted() noexcept override { ++corruptions; }
@@ -42,7 +39,7 @@ struct fixture : outgoing_events {
     /// The number in the next record; nothing if there is none.
     std::optional<std::uint64_t> take()
     {
-        if (!reader.read(record).value())
+        if (!read())
             return std::nullopt;
         decoder in(record);
         std::uint64_t number = 0;
@@ -52,12 +49,6 @@ struct fixture : outgoing_events {
 
     int wake_ups = 0;
     int corruptions = 0;
-    std::unique_ptr<std::byte[]> data = std::make_unique<std::byte[]>(capacity);
-    ring_control control;
-    ring_writer writer{control, {data.get(), capacity}};
-    ring_reader reader{control, {data.get(), capacity}};
-    outgoing_records out{writer, *this};
-    std::vector<std::byte> record;
 };
 
 } // namespace

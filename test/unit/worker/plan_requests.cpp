@@ -1,11 +1,8 @@
-#include "host/factory.hpp"
 #include "plan_samples.hpp"
-#include "support/context_driver.hpp"
+#include "support/host_world.hpp"
 #include "support/op_frames.hpp"
 #include "worker/child/received_kernels.hpp"
 #include "worker/child/remote_request.hpp"
-
-#include <coaccel/host/fault_injector.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,22 +17,6 @@ using namespace coaccel;
 using namespace coaccel::worker;
 using detail::plan_unload_op;
 using step = remote_request::plan_step;
-
-class host_world final : public test::context_world {
-public:
-    host_world() { host.mode = host_mode::inline_; }
-
-    detail::context_factory factory() override
-    {
-        host.injector = &injector;
-        return coaccel::host::make_factory(host);
-    }
-
-    void poison() override { injector.poison(); }
-
-    fault_injector injector;
-    host_options host;
-};
 
 struct fixture {
     fixture()
@@ -82,7 +63,7 @@ struct fixture {
 
     float* floats(std::size_t at) { return reinterpret_cast<float*>(memory.data() + at); }
 
-    host_world world;
+    test::host_world world{host_options{.mode = host_mode::inline_}};
     test::context_driver driver{world};
     const std::shared_ptr<const detail::plan_data> plan = test::sample_plan();
     std::vector<std::byte> memory = std::vector<std::byte>(2048);

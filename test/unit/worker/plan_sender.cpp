@@ -1,10 +1,11 @@
 #include "worker/parent/plan_sender.hpp"
 
+#include "outgoing_ring.hpp"
 #include "plan_samples.hpp"
 
 #include <doctest/doctest.h>
 
-#include <memory>
+#include <vector>
 
 namespace test_worker_plan_sender {
 
@@ -13,11 +14,8 @@ namespace {
 using namespace coaccel;
 using namespace coaccel::worker;
 
-struct fixture final : outgoing_events {
+struct fixture final : test::outgoing_ring {
     explicit fixture(const plan_limits& limits = {}) : sender(out, limits) {}
-
-    void on_written() noexcept override {}
-    void on_corrupted() noexcept override { FAIL_CHECK("the ring is invalid"); }
 
     error_code add(std::uint64_t instance, const detail::plan_data& p)
     {
@@ -35,8 +33,7 @@ struct fixture final : outgoing_events {
     received take()
     {
         received all;
-        std::vector<std::byte> record;
-        for (out.flush(); reader.read(record).value(); out.flush()) {
+        for (out.flush(); read(); out.flush()) {
             decoder in(record);
             message_type what{};
             REQUIRE(in.get(what, message_type::plan, message_type::forget_plan));
@@ -60,11 +57,6 @@ struct fixture final : outgoing_events {
         return all;
     }
 
-    std::unique_ptr<std::byte[]> data = std::make_unique<std::byte[]>(ring_bytes);
-    ring_control control;
-    ring_writer writer{control, {data.get(), ring_bytes}};
-    ring_reader reader{control, {data.get(), ring_bytes}};
-    outgoing_records out{writer, *this};
     plan_sender sender;
 };
 

@@ -1,8 +1,7 @@
 #include "worker/child/remote_request.hpp"
 
-#include "host/factory.hpp"
 #include "jit/registry.hpp"
-#include "support/context_driver.hpp"
+#include "support/host_world.hpp"
 #include "support/op_frames.hpp"
 #include "worker/child/received_kernels.hpp"
 
@@ -24,22 +23,6 @@ using namespace coaccel;
 using namespace coaccel::worker;
 using test::plain;
 using test::transfer;
-
-class host_world final : public test::context_world {
-public:
-    host_world() { host.mode = host_mode::inline_; }
-
-    detail::context_factory factory() override
-    {
-        host.injector = &injector;
-        return coaccel::host::make_factory(host);
-    }
-
-    void poison() override { injector.poison(); }
-
-    fault_injector injector;
-    host_options host;
-};
 
 any_ref made_by(std::uint32_t op, std::uint64_t size, dtype type = dtype::f32)
 {
@@ -76,7 +59,7 @@ struct fixture {
         return {out.record().begin(), out.record().end()};
     }
 
-    host_world world;
+    test::host_world world{host_options{.mode = host_mode::inline_}};
     test::context_driver driver{world};
     received_kernels images;
     area<float> memory;

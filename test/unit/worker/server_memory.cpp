@@ -1,16 +1,13 @@
 #include "buffer_ref.hpp"
-#include "host/factory.hpp"
 #include "posix/sealed_memory.hpp"
-#include "support/context_driver.hpp"
-#include "support/op_frames.hpp"
-#include "worker/child/server.hpp"
+#include "served.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <future>
 #include <optional>
-#include <thread>
+#include <string>
+#include <vector>
 
 namespace test_worker_server_memory {
 
@@ -25,29 +22,15 @@ using test::context_driver;
 
 constexpr std::uint64_t bytes = 4 * 4096;
 
-/// A server on its own thread, with the test as its parent.
-class served {
+struct staging_area {
+    std::vector<std::byte> staging_ = std::vector<std::byte>(bytes);
+};
+
+/// A server that was adopted.
+class served : staging_area, public test::served {
 public:
-    served()
+    served() : test::served(staging_)
     {
-        control_->setup.beat = 100ms;
-        control_->setup.staging_bytes = staging_.size();
-        thread_ = std::thread([this] {
-            {
-                server s({*control_,
-                          {request_ring_.get(), ring_bytes},
-                          {reply_ring_.get(), ring_bytes},
-                          staging_,
-                          request_bell_,
-                          reply_bell_,
-                          sockets_.second});
-                host_options o;
-                o.threads = 1;
-                o.injector = &faults_;
-                s.run(host::make_factory(o), faults_);
-            }
-            over_.set_value();
-        });
         std::string name;
         hardware_info hardware;
         exporting exports{};
@@ -55,11 +38,7 @@ public:
         REQUIRE((in.get_text(name) && get_hardware(in, hardware) && in.get(exports, exporting::no, exporting::yes)));
         CHECK(in.at_end());
         CHECK(exports == exporting::yes);
-        encoder out;
-        out.put(message_type::adopt);
-        out.put(context_driver::device);
-        out.put(context_driver::generation);
-        ask(out);
+        REQUIRE(test::served::ask(test::adopt_record()));
     }
 
     ~served()
@@ -67,29 +46,14 @@ public:
         encoder nonsense;
         nonsense.put(std::uint8_t(0));
         ask(nonsense);
-        thread_.join();
     }
 
-    void ask(const encoder& out)
-    {
-        REQUIRE(requests_.write(out.record()) == written::yes);
-        if (requests_.wants_bell())
-            request_bell_.ring();
-    }
+    void ask(const encoder& out) { REQUIRE(test::served::ask(out.record())); }
 
     decoder next(message_type expected)
     {
-        for (;;) {
-            const auto got = replies_.read(record_);
-            REQUIRE(got);
-            if (got.value())
-                break;
-            if (replies_.may_sleep()) {
-                REQUIRE(reply_bell_.wait(60s));
-                replies_.awake();
-            }
-        }
-        decoder in(record_);
+        wait_for_reply();
+        auto in = reply();
         message_type what{};
         REQUIRE(in.get(what, expected, expected));
         return in;
@@ -168,24 +132,8 @@ public:
         ask(out);
     }
 
-    descriptor_socket& socket() { return sockets_.first; }
-    bool over() { return ended_.wait_for(60s) == std::future_status::ready; }
-
-private:
-    std::unique_ptr<control_block> control_ = std::make_unique<control_block>();
-    std::unique_ptr<std::byte[]> request_ring_ = std::make_unique<std::byte[]>(ring_bytes);
-    std::unique_ptr<std::byte[]> reply_ring_ = std::make_unique<std::byte[]>(ring_bytes);
-    std::vector<std::byte> staging_ = std::vector<std::byte>(bytes);
-    doorbell request_bell_ = doorbell::create().value();
-    doorbell reply_bell_ = doorbell::create().value();
-    std::pair<descriptor_socket, descriptor_socket> sockets_ = descriptor_socket::create().value();
-    fault_injector faults_;
-    ring_writer requests_{control_->requests, {request_ring_.get(), ring_bytes}};
-    ring_reader replies_{control_->replies, {reply_ring_.get(), ring_bytes}};
-    std::vector<std::byte> record_;
-    std::promise<void> over_;
-    std::future<void> ended_ = over_.get_future();
-    std::thread thread_;
+    /// Whether it ends.
+    bool over() { return test::served::over(60s); }
 };
 
 } // namespace
