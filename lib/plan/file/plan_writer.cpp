@@ -79,8 +79,8 @@ private:
     {
         const plan_data& plan = *plan_access::data(p.plan);
         out_["slots"].begin_list();
+        // Without the fixed scalars, which plan_builder::finish makes again.
         for (std::uint32_t i = 0; i < plan.slots.size(); ++i)
-            // finish() will make these slots again.
             if (const plan_slot& s = plan.slots[i]; !is_fixed_scalar(plan, i))
                 write_slot(out_, s, slot_content(plan, s), s.kind == slot_kind::state ? p.states[s.index] : own_state,
                            contents_);
