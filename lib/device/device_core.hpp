@@ -160,6 +160,7 @@ private:
     void log_unload_error(const loaded_plan& p, const error_code& ec) const;
     void advance_plans();
     sharing sharing_of(const context& c) const noexcept;
+    void distrust_shared();
     void log_unshared(const loaded_plan& p, const error_code& why) const;
     void close_plan(loaded_plan& p);
     void close_dropped_plans();
@@ -196,6 +197,7 @@ private:
     void lose_states(loss_cause cause);
     void close_states();
     void refuse_suspect_plans();
+    void revive_states(loaded_plan& p);
     static error_code is_suspect(const loaded_plan& p);
     void advance_durable();
     void on_durable_part(load_part& part, const error_code& ec);

@@ -53,13 +53,14 @@ void device_core::close_states()
         for (const auto& s : p->durable_states)
             if (s)
                 s->context_closed();
+    refuse_suspect_plans();
 }
 
 /// Ends the runs that wait for a plan whose states cannot be relied on.
 void device_core::refuse_suspect_plans()
 {
     for (const auto& p : plans_.all()) {
-        p->suspect.store(p->first_refused() != nullptr, std::memory_order_relaxed);
+        p->suspect.store(p->first_refused().has_value(), std::memory_order_relaxed);
         if (!p->is_suspect())
             continue;
         while (request* r = admission_.pop(p->pool))
@@ -69,10 +70,36 @@ void device_core::refuse_suspect_plans()
 
 error_code device_core::is_suspect(const loaded_plan& p)
 {
-    const plan_slot* const s = p.first_refused();
-    return op_error(errc::buffer_suspect, p.title.text,
-                    {"the state ", s ? std::string_view(s->name) : "",
-                     " may have been half-written when a context was lost; decide with plan::async_revive"});
+    const auto i = p.first_refused();
+    const std::string_view state = i ? std::string_view(p.data.slots[p.data.states[*i]].name) : "";
+    if (i && p.durable_states[*i]->unusable)
+        return op_error(errc::buffer_suspect, p.title.text,
+                        {"the memory of the state ", state,
+                         " cannot be used in this context: ", p.durable_states[*i]->unusable.get().message(),
+                         "; plan::async_revive begins again with its initial content"});
+    return op_error(
+        errc::buffer_suspect, p.title.text,
+        {"the state ", state, " may have been half-written when a context was lost; decide with plan::async_revive"});
+}
+
+/// The user has decided about the durable states of the plan, which is loaded again if it could not be.
+void device_core::revive_states(loaded_plan& p)
+{
+    for (std::size_t i = 0; i < p.durable_states.size(); ++i) {
+        const auto& s = p.durable_states[i];
+        if (!s)
+            continue;
+        if (s->unusable)
+            s->discard();
+        else if (p.rule_of(i) == suspect_rule::fail)
+            s->trust.trust();
+        // Other plans of the set could not be loaded for the same reason.
+        for (const auto& other : plans_.all())
+            if (std::ranges::find(other->durable_states, s) != other->durable_states.end())
+                other->broken = {};
+    }
+    p.broken = {};
+    refuse_suspect_plans();
 }
 
 void device_core::advance_durable()

@@ -93,6 +93,8 @@ void device_core::on_lost(error_code why, loss_cause cause)
     forget_plans();
     durable_.context_lost(cause);
     lose_states(cause);
+    if (cause == loss_cause::hardware)
+        distrust_shared();
     follow_failure(why, replaceable ? judge(why, cause) : life_.lost_for_good(why));
 }
 

@@ -191,6 +191,9 @@ void device_core::on_part(load_part& part, const error_code& ec)
             context_->release(r);
     if (news.unshared)
         log_unshared(*news.unshared, news.unshared_error);
+    if (news.remade && log_enabled(log_level::warning))
+        log_line(log_level::warning, news.remade->title.text + ": a durable state begins again, because its memory " +
+                                         "cannot be used: " + escape_text(news.remade_error.message()));
     if (loaded_plan* p = news.extended) {
         ++plan_instances_;
         admission_.add_instance(p->pool, static_cast<std::uint32_t>(p->instances.size() - 1));
@@ -209,6 +212,7 @@ void device_core::on_part(load_part& part, const error_code& ec)
     if (loaded_plan* p = news.broken) {
         if (log_enabled(log_level::error))
             log_line(log_level::error, p->title.text + " could not be loaded again: " + news.error.message());
+        refuse_suspect_plans();
         while (request* r = admission_.pop(p->pool))
             complete(*r, news.error);
     }

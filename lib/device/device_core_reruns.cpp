@@ -153,10 +153,7 @@ void device_core::on_revive_plan(revive_plan_call& r)
     loaded_plan& p = *r.plan;
     p.poison.reset();
     p.quarantined.store(false, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < p.durable_states.size(); ++i)
-        if (p.durable_states[i] && p.rule_of(i) == suspect_rule::fail)
-            p.durable_states[i]->trust.trust();
-    refuse_suspect_plans();
+    revive_states(p);
     complete(r, p.gone || p.closing ? is_unloaded(p) : error_code());
 }
 

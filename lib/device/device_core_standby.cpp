@@ -86,12 +86,14 @@ next_turn device_core::turn_standby()
     const next_turn next = standby_->turn(now_);
     if (!lost_)
         return next;
-    const error_code why = std::exchange(lost_, std::nullopt)->why;
+    const auto [why, cause] = *std::exchange(lost_, std::nullopt);
     if (log_enabled(log_level::warning))
         log_line(log_level::warning, "standby lost: " + escape_text(why.message()));
     dispose(std::move(standby_));
     standby_plans_.forget_context();
     standby_slot_.left();
+    if (cause == loss_cause::hardware)
+        distrust_shared();
     return {};
 }
 
@@ -138,6 +140,14 @@ bool device_core::take_over()
     if (log_enabled(log_level::info))
         log_line(log_level::info, "standby took over with " + std::to_string(loaded) + " plans");
     return true;
+}
+
+/// The hardware has failed: no later context may rely on the constants that contexts share. The standby, which may have
+/// mapped them, is ended, and a context that uses them keeps them until it ends.
+void device_core::distrust_shared()
+{
+    plans_.distrust_shared();
+    end_standby();
 }
 
 /// The standby is no longer needed. Its end is reported to `on_standby`.

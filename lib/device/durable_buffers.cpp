@@ -114,6 +114,7 @@ void durable_buffers::leave_context(entry& e) noexcept
     if (e.here.device != 0)
         here_.erase(e.here.slot);
     e.here = e.made = {};
+    e.mapped = false;
     e.unmapped = {};
     e.at = e.memory ? step::import : step::allocate;
 }
@@ -140,6 +141,7 @@ load_part* durable_buffers::next(scope what)
         if (found != all_.end()) {
             pending_ = make(found->second).release();
             pending_for_ = found->first;
+            found->second.mapped |= found->second.at == step::import;
             return pending_;
         }
         if (now == what)
@@ -197,6 +199,7 @@ void durable_buffers::advance(entry& e, const load_part& part, const error_code&
         return;
     }
     if (ec) {
+        e.mapped = false;
         e.unmapped = n.unmapped = ec;
         return;
     }
@@ -355,11 +358,12 @@ void durable_buffers::context_lost(loss_cause cause) noexcept
 {
     using mapping = durable_trust::mapping;
     for (auto& [number, e] : all_) {
-        e.trust.context_lost(cause, e.here.device != 0 ? mapping::writable : mapping::none);
-        publish(e);
         // The caller does not have it yet, so it is made anew instead of being suspect.
         if (e.call)
             e.memory.reset();
+        else
+            e.trust.context_lost(cause, e.mapped ? mapping::writable : mapping::none);
+        publish(e);
         leave_context(e);
     }
     note_work();

@@ -115,6 +115,8 @@ private:
         std::shared_ptr<const exported_memory> memory;
         /// Its buffer in the context; of no device if there is none.
         any_ref here;
+        /// The context may have mapped it: from the submission of the import on, not from its end.
+        bool mapped = false;
         /// Why it is not in this context.
         error_code unmapped;
         durable_trust trust;

@@ -3,6 +3,7 @@
 
 #include "context/exported_memory.hpp"
 #include "device/durable_trust.hpp"
+#include "device/kept_error.hpp"
 
 #include <coaccel/plan/detail/plan_data.hpp>
 
@@ -15,22 +16,47 @@ struct durable_state {
     /// Null until a context has made it.
     std::shared_ptr<const exported_memory> memory;
     durable_trust trust;
-    /// It has a buffer in the current context.
+    /// The current context may have mapped it: from the submission of the import on, not from its end.
     bool here = false;
+    /// Why the memory cannot be used in the current context. The next one tries again.
+    kept_error unusable;
 
     void context_lost(loss_cause cause) noexcept
     {
         using mapping = durable_trust::mapping;
         trust.context_lost(cause, here ? mapping::writable : mapping::none);
-        here = false;
+        leave_context();
     }
 
     void context_closed() noexcept
     {
         trust.context_closed();
+        leave_context();
+    }
+
+    /// It is made anew with its initial content, by the next load.
+    void discard() noexcept
+    {
+        memory.reset();
+        unusable = {};
+        trust.trust();
+    }
+
+private:
+    void leave_context() noexcept
+    {
         here = false;
+        unusable = {};
     }
 };
+
+/// Whether memory that could not be imported because of this error is useless. Otherwise the context lacks something
+/// that it, or the next one, may have later.
+inline bool is_useless(const error_code& refusal) noexcept
+{
+    const errc e = errc_of(refusal);
+    return e != errc::out_of_memory && e != errc::unsupported_op;
+}
 
 /// What the next context does with a state whose memory exists.
 enum class state_revival : std::uint8_t {

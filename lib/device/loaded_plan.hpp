@@ -100,14 +100,14 @@ public:
     /// Of state i, if it is durable.
     std::optional<suspect_rule> rule_of(std::size_t i) const noexcept { return data.slots[data.states[i]].durable; }
     bool has_durable = false;
-    /// The first state because of which runs are refused; null: there is none.
-    const plan_slot* first_refused() const noexcept
+    /// The first state because of which runs are refused; none: there is no such state.
+    std::optional<std::size_t> first_refused() const noexcept
     {
         for (std::size_t i = 0; i < durable_states.size(); ++i)
-            if (durable_states[i] &&
-                revival_of(*rule_of(i), durable_states[i]->trust.suspect()) == state_revival::refuse)
-                return &data.slots[data.states[i]];
-        return nullptr;
+            if (const auto& s = durable_states[i];
+                s && (s->unusable || revival_of(*rule_of(i), s->trust.suspect()) == state_revival::refuse))
+                return i;
+        return std::nullopt;
     }
 
     /// Distinguishes the plans of a device.

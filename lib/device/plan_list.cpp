@@ -166,6 +166,10 @@ plan_list::news plan_list::finished(load_part& part, const error_code& ec)
         n.unshared = &p;
         n.unshared_error = loading_->unshared();
     }
+    if (loading_->remade()) {
+        n.remade = &p;
+        n.remade_error = loading_->remade();
+    }
     if (!why && !made && !p.closing)
         return n;
     n.unused = loading_->end();
@@ -255,6 +259,13 @@ std::vector<loaded_plan*> plan_list::adopt(standby_plans& standby)
             unloading_ = p;
     }
     return usable;
+}
+
+void plan_list::distrust_shared() noexcept
+{
+    shared_.discard_all();
+    for (const auto& p : all_)
+        p->kept_constants.clear();
 }
 
 std::uint64_t plan_list::durable_bytes() const

@@ -32,6 +32,9 @@ public:
         /// The context has a constant of this plan for itself, because of `unshared_error`.
         loaded_plan* unshared = nullptr;
         error_code unshared_error;
+        /// A durable state of this plan begins again with its initial content, because of `remade_error`.
+        loaded_plan* remade = nullptr;
+        error_code remade_error;
         /// Buffers to release.
         std::vector<any_ref> unused;
     };
@@ -79,6 +82,10 @@ public:
     std::vector<std::shared_ptr<loaded_plan>> take_all() noexcept;
 
     const std::vector<std::shared_ptr<loaded_plan>>& all() const noexcept { return all_; }
+
+    /// The hardware has failed, so that what the shared constants contain is not reliable: the next context fills them
+    /// again.
+    void distrust_shared() noexcept;
 
     /// The memory of the durable states of all plans.
     std::uint64_t durable_bytes() const;

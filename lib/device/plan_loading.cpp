@@ -70,6 +70,7 @@ void plan_loading::want_state(std::size_t i)
     // A plan that is being unloaded has given up its states.
     if (const auto state = plan_->durable_states.empty() ? nullptr : plan_->durable_states[i]) {
         w.state = state;
+        w.rule = *plan_->rule_of(i);
         w.memory = state->memory;
         w.from = state->memory ? origin::imported : origin::exportable;
         const auto how = revival_of(*plan_->rule_of(i), state->trust.suspect());
@@ -136,6 +137,8 @@ std::unique_ptr<load_part> plan_loading::allocate_next() const
     auto part = std::make_unique<load_part>();
     const wanted& w = wanted_[at_];
     if (w.from == origin::imported) {
+        if (w.state)
+            w.state->here = true;
         part->memory = w.memory;
         part->set(import_op{.from = &part->memory});
     } else {
@@ -208,7 +211,7 @@ std::unique_ptr<load_part> plan_loading::load_instance() const
 
 void plan_loading::finished(const load_part& part, const error_code& ec)
 {
-    unshared_ = {};
+    unshared_ = remade_ = {};
     switch (step_) {
     case step::allocate: allocated(part, ec); break;
     case step::fill:
@@ -235,6 +238,8 @@ void plan_loading::allocated(const load_part& part, const error_code& ec)
         refused(w, ec);
         return;
     }
+    if (ec && w.from == origin::imported && w.state && !is_end_of_context(ec) && state_refused(w, ec))
+        return;
     *w.where = part.reply<allocation>().ref;
     error_ = ec;
     if (ec)
@@ -244,11 +249,31 @@ void plan_loading::allocated(const load_part& part, const error_code& ec)
         report();
     }
     if (w.state && w.from == origin::imported) {
-        w.state->here = true;
+        // Another plan of the set may have given it up.
+        w.state->memory = w.memory;
+        w.state->unusable = {};
         if (w.trusted)
             w.state->trust.trust();
     }
     ++at_;
+}
+
+/// The context cannot import this durable state. Returns whether it is made anew, which its rule permits.
+bool plan_loading::state_refused(wanted& w, const error_code& ec)
+{
+    w.state->here = false;
+    if (!is_useless(ec))
+        return false;
+    if (w.rule != suspect_rule::reset) {
+        w.state->unusable = ec;
+        return false;
+    }
+    remade_ = ec;
+    w.state->discard();
+    w.from = origin::exportable;
+    w.memory.reset();
+    w.refilled = false;
+    return true;
 }
 
 /// The context cannot share this constant.
@@ -306,6 +331,7 @@ void plan_loading::exported(const load_part& part, const error_code& ec)
     if (w.state) {
         w.state->memory = part.memory;
         w.state->here = true;
+        w.state->trust.trust();
         return;
     }
     keep(w.group, shared_->add(groups_.all[w.group], part.memory));

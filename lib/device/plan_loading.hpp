@@ -51,6 +51,9 @@ public:
     /// about something else.
     const error_code& unshared() const noexcept { return unshared_; }
 
+    /// Why a durable state begins again with its initial content, because of the last request; empty: none does.
+    const error_code& remade() const noexcept { return remade_; }
+
     /// Whether the instance can be used.
     bool done() const noexcept { return step_ == step::done && !error_; }
 
@@ -81,6 +84,7 @@ private:
         std::shared_ptr<const exported_memory> memory{};
         /// Set for a durable state.
         std::shared_ptr<durable_state> state{};
+        suspect_rule rule = suspect_rule::fail;
         /// Filled although it is imported.
         bool refilled = false;
         /// Its content counts as reliable once it is imported.
@@ -99,6 +103,7 @@ private:
     std::unique_ptr<load_part> load_instance() const;
     void allocated(const load_part& part, const error_code& ec);
     void refused(wanted& w, const error_code& ec);
+    bool state_refused(wanted& w, const error_code& ec);
     void piece_filled() noexcept;
     void exported(const load_part& part, const error_code& ec);
     void keep(std::size_t group, std::shared_ptr<const shared_constant> c);
@@ -135,6 +140,7 @@ private:
     std::vector<bool> found_states_;
     error_code error_;
     error_code unshared_;
+    error_code remade_;
 };
 
 } // namespace coaccel::detail

@@ -32,6 +32,7 @@ public:
 
     /// This one is not found any more: its memory cannot be used.
     void discard(const shared_constant& c) noexcept;
+    void discard_all() noexcept { all_.clear(); }
 
     /// The memory of all of them.
     std::uint64_t bytes() const noexcept;

@@ -1,6 +1,7 @@
 #include "inventory.hpp"
 #include "isolated.hpp"
 #include "ready_workers.hpp"
+#include "support/sanitized.hpp"
 
 #include <coaccel/host/fault_injector.hpp>
 #include <coaccel/plan/plan_builder.hpp>
@@ -9,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <optional>
+#include <sys/resource.h>
 
 namespace test_integration_durable_states {
 
@@ -181,6 +183,35 @@ TEST_CASE("a rule decides what becomes of a state that may have been half-writte
             f.lose();
             CHECK(f.add(p, 1).value() == last + 1);
         }
+}
+
+TEST_CASE("a worker that cannot map a state refuses its runs, and maps it after async_revive" *
+          doctest::skip(test::checks_objects))
+{
+    for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail}) {
+        CAPTURE(to_string(rule));
+        fixture f(options(1));
+        const plan p = f.load(summing(durable{rule}));
+        CHECK(f.add(p, 1).value() == 101);
+        std::vector<int> standby;
+        test::run_until(f.io, [&] { return (standby = test::ready_besides(f.process())).size() == 1; });
+        // It cannot receive descriptors.
+        rlimit none{}, usual{};
+        REQUIRE(::prlimit(standby[0], RLIMIT_NOFILE, nullptr, &usual) == 0);
+        none.rlim_max = usual.rlim_max;
+        REQUIRE(::prlimit(standby[0], RLIMIT_NOFILE, &none, nullptr) == 0);
+        f.lose();
+        CHECK(f.process() == standby[0]);
+        CHECK(f.add(p, 1).error() == errc::out_of_memory);
+        CHECK_FALSE(p.suspect());
+        REQUIRE(await(f.io, p.async_revive()));
+        CHECK(f.add(p, 1).error() == errc::out_of_memory);
+        REQUIRE(::prlimit(standby[0], RLIMIT_NOFILE, &usual, nullptr) == 0);
+        REQUIRE(await(f.io, p.async_revive()));
+        const auto after = f.add(p, 1);
+        REQUIRE_MESSAGE(after, after.error().message());
+        CHECK(after.value() == 102);
+    }
 }
 
 TEST_CASE("runs that wait for a plan that becomes suspect get the error")

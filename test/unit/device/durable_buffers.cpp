@@ -327,6 +327,22 @@ TEST_CASE("a buffer that cannot be imported is tried again after each op that na
     CHECK_FALSE(b.status->suspect);
 }
 
+TEST_CASE("a buffer may have been written from the submission of its import on")
+{
+    for (const auto cause : {loss_cause::fault, loss_cause::hardware, loss_cause::outside}) {
+        fixture f;
+        call a, b;
+        (void)f.make(a);
+        (void)f.make(b);
+        f.lose(loss_cause::outside);
+        // The context has mapped the first one, perhaps, and has not heard of the second.
+        CHECK(f.step(errc::context_lost) == "memory.import");
+        f.lose(cause);
+        CHECK(a.status->suspect == (cause != loss_cause::outside));
+        CHECK_FALSE(b.status->suspect);
+    }
+}
+
 TEST_CASE("during a replacement only imports go on")
 {
     fixture f;

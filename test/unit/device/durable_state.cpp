@@ -50,6 +50,7 @@ struct fixture {
                     exported_memory{unique_fd(), bytes, o.as<export_op>().access});
             const auto news = plans.finished(*part, refuse ? ec : error_code());
             error = news.error;
+            remade += news.remade ? 1 : 0;
             if (refuse)
                 break;
         }
@@ -69,6 +70,7 @@ struct fixture {
     plan_list plans;
     std::uint32_t last = 0;
     error_code error;
+    int remade = 0;
 };
 
 const std::vector<std::string> first_load{"memory.allocate",  "memory.allocate", "memory.allocate",
@@ -114,7 +116,7 @@ TEST_CASE("a suspect state is treated by its rule, and then no longer suspect un
         (void)f.run();
         f.lose(loss_cause::fault);
         CHECK(f.state().trust.suspect());
-        CHECK((f.plan->first_refused() != nullptr) == (rule == suspect_rule::fail));
+        CHECK(f.plan->first_refused().has_value() == (rule == suspect_rule::fail));
         // A context that is lost on the way decides nothing.
         if (rule == suspect_rule::reset) {
             (void)f.run("memory.write<u8>", errc::context_lost);
@@ -144,6 +146,103 @@ TEST_CASE("a state that cannot be durable is an error, not an ordinary state")
     REQUIRE(f.state().memory);
     f.lose(loss_cause::outside);
     CHECK(f.run() == load_again);
+}
+
+TEST_CASE("a state may have been written from the submission of its import on")
+{
+    fixture f(suspect_rule::fail);
+    (void)f.run();
+    f.lose(loss_cause::outside);
+    // A context that could not import it has not written it.
+    (void)f.run("memory.import", errc::out_of_memory);
+    f.lose(loss_cause::fault);
+    CHECK_FALSE(f.state().trust.suspect());
+    (void)f.run("memory.import", errc::context_lost);
+    f.lose(loss_cause::outside);
+    CHECK_FALSE(f.state().trust.suspect());
+    (void)f.run("memory.import", errc::context_lost);
+    f.lose(loss_cause::fault);
+    CHECK(f.state().trust.suspect());
+}
+
+TEST_CASE("a state whose memory is useless is made anew if its rule is reset")
+{
+    for (const bool suspect : {false, true}) {
+        CAPTURE(suspect);
+        fixture f(suspect_rule::reset);
+        (void)f.run();
+        const std::weak_ptr<const exported_memory> old = f.state().memory;
+        f.lose(suspect ? loss_cause::fault : loss_cause::outside);
+        CHECK(f.run("memory.import", errc::invalid_argument) == std::vector<std::string>{"memory.import"});
+        CHECK(f.remade == 1);
+        CHECK(old.expired());
+        CHECK(f.run() == first_load);
+        CHECK(f.state().memory);
+        CHECK_FALSE(f.plan->broken);
+        CHECK_FALSE(f.plan->first_refused());
+        CHECK_FALSE(f.state().trust.suspect());
+        f.lose(loss_cause::outside);
+        CHECK(f.run() == load_again);
+        CHECK(f.remade == 1);
+    }
+}
+
+TEST_CASE("a context that is lost while it makes a state anew leaves that to the next one")
+{
+    fixture f(suspect_rule::reset);
+    (void)f.run();
+    f.lose(loss_cause::outside);
+    (void)f.run("memory.import", errc::invalid_argument);
+    (void)f.run("memory.export", errc::context_lost);
+    f.lose(loss_cause::fault);
+    CHECK_FALSE(f.state().memory);
+    CHECK(f.run() == first_load);
+    CHECK_FALSE(f.state().trust.suspect());
+}
+
+TEST_CASE("runs are refused while the memory of a state is useless, unless its rule is reset")
+{
+    for (const auto rule : {suspect_rule::keep, suspect_rule::fail}) {
+        CAPTURE(to_string(rule));
+        fixture f(rule);
+        (void)f.run();
+        f.lose(loss_cause::outside);
+        (void)f.run("memory.import", errc::invalid_argument);
+        CHECK(f.plan->broken);
+        REQUIRE(f.plan->first_refused() == 0);
+        CHECK(f.state().unusable.get() == errc::invalid_argument);
+        REQUIRE(f.state().memory);
+        // Another context may be able to use it.
+        f.lose(loss_cause::outside);
+        CHECK_FALSE(f.plan->first_refused());
+        (void)f.run("memory.import", errc::invalid_argument);
+        CHECK(f.plan->first_refused() == 0);
+        // As plan::async_revive does.
+        f.state().discard();
+        f.plan->broken = {};
+        CHECK(f.run() == first_load);
+        CHECK_FALSE(f.plan->first_refused());
+        f.lose(loss_cause::outside);
+        CHECK(f.run() == load_again);
+    }
+}
+
+TEST_CASE("a shortage in the context says nothing about the memory of a state")
+{
+    for (const auto why : {errc::out_of_memory, errc::unsupported_op})
+        for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail}) {
+            fixture f(rule);
+            (void)f.run();
+            f.lose(loss_cause::outside);
+            (void)f.run("memory.import", why);
+            CHECK(f.plan->broken);
+            CHECK(f.error == why);
+            CHECK_FALSE(f.plan->first_refused());
+            REQUIRE(f.state().memory);
+            f.plan->broken = {};
+            CHECK(f.run() == load_again);
+            CHECK(f.remade == 0);
+        }
 }
 
 TEST_CASE("a plan that leaves the device frees its states, although its handles exist")

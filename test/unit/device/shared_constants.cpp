@@ -473,6 +473,45 @@ TEST_CASE_FIXTURE(fixture, "memory that a context cannot map because it is somet
     CHECK(current.live.empty());
 }
 
+TEST_CASE_FIXTURE(fixture, "after a failure of the hardware the constants are filled again, once")
+{
+    const auto p = add(mixed_plan());
+    run();
+    const std::weak_ptr<const shared_constant> old = p->kept_constants.front();
+    lose();
+    plans.distrust_shared();
+    CHECK(old.expired());
+    CHECK(plans.shared().bytes() == 0);
+    run();
+    CHECK(current.asked["memory.import"] == 0);
+    CHECK(current.asked["memory.export"] == 2);
+    CHECK(current.asked["memory.write<u8>"] == 3);
+    CHECK(plans.shared().bytes() == mixed_shared);
+    lose();
+    run();
+    CHECK(current.asked["memory.import"] == 2);
+}
+
+TEST_CASE_FIXTURE(fixture, "a standby that is lost with the hardware leaves the context its constants, and nobody else")
+{
+    const auto p = add(mixed_plan());
+    run();
+    run_standby();
+    standby.forget_context();
+    plans.distrust_shared();
+    ahead = worker_memory(++generations);
+    run_standby();
+    CHECK(ahead.asked["memory.import"] == 0);
+    CHECK(ahead.asked["memory.export"] == 2);
+    CHECK(plans.shared().bytes() == mixed_shared);
+    p->closing = true;
+    run();
+    run_standby();
+    CHECK(current.live.empty());
+    CHECK(ahead.live.empty());
+    CHECK(plans.shared().bytes() == 0);
+}
+
 TEST_CASE("a load that fails leaves no memory behind")
 {
     for (int steps = 0;; ++steps) {
