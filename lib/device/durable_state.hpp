@@ -50,14 +50,6 @@ private:
     }
 };
 
-/// Whether memory that could not be imported because of this error is useless. Otherwise the context lacks something
-/// that it, or the next one, may have later.
-inline bool is_useless(const error_code& refusal) noexcept
-{
-    const errc e = errc_of(refusal);
-    return e != errc::out_of_memory && e != errc::unsupported_op;
-}
-
 /// What the next context does with a state whose memory exists.
 enum class state_revival : std::uint8_t {
     use,    ///< Runs continue with its content.

@@ -17,6 +17,18 @@ inline bool is_end_of_context(const error_code& ec) noexcept
     return is_context_lost(ec) || is_device_lost(ec) || e == errc::device_stopped || e == errc::device_failed;
 }
 
+/// Whether memory that could not be imported because of this error is useless. Otherwise the context lacks something
+/// that it, or the next one, may have later.
+inline bool is_useless(const error_code& refusal) noexcept
+{
+    const errc e = errc_of(refusal);
+    return e != errc::out_of_memory && e != errc::unsupported_op;
+}
+
+/// The most bytes that one request uploads: long enough that the pause between two requests does not matter, short
+/// enough that other requests start soon, and that a load can end.
+inline constexpr std::uint64_t most_bytes_at_once = std::uint64_t(32) << 20;
+
 class loaded_plan;
 
 /// A request of one op that a device makes itself, for a plan or a durable buffer. It belongs to the context from its

@@ -45,7 +45,6 @@ public:
     {
         common_indices.resize(data.states.size(), own_state);
         for (std::size_t i = 0; i < data.states.size(); ++i) {
-            has_durable |= rule_of(i).has_value();
             const std::uint32_t shared_index = common_indices[i];
             durable_states.push_back(!rule_of(i)                 ? nullptr
                                      : shared_index == own_state ? std::make_shared<durable_state>()
@@ -99,7 +98,6 @@ public:
     std::vector<std::shared_ptr<durable_state>> durable_states;
     /// Of state i, if it is durable.
     std::optional<suspect_rule> rule_of(std::size_t i) const noexcept { return data.slots[data.states[i]].durable; }
-    bool has_durable = false;
     /// The first state because of which runs are refused; none: there is no such state.
     std::optional<std::size_t> first_refused() const noexcept
     {

@@ -110,11 +110,11 @@ std::unique_ptr<load_part> plan_list::unload_one(loaded_plan& p)
 {
     unloading_ = &p;
     auto part = std::make_unique<load_part>();
-    if (p.instances.empty())
+    if (!p.has_instance())
         // Nothing to unload; the request only ends the plan in the order of the others.
         part->set(plan_unload_op{});
     else
-        part->set(plan_unload_op{.instance = p.instances.back().id, .chain = p.instances.back().chain});
+        part->set(plan_unload_op{.instance = p.last_instance().id, .chain = p.last_instance().chain});
     return part;
 }
 
@@ -143,8 +143,9 @@ plan_list::news plan_list::finished(load_part& part, const error_code& ec)
         return n;
     if (unloading_) {
         loaded_plan& p = *std::exchange(unloading_, nullptr);
-        if (!p.instances.empty()) {
+        if (p.has_instance())
             n.unload_error = ec;
+        if (!p.instances.empty()) {
             n.unused.push_back(p.instances.back().memory);
             p.instances.pop_back();
         }
@@ -166,6 +167,7 @@ plan_list::news plan_list::finished(load_part& part, const error_code& ec)
         n.unshared = &p;
         n.unshared_error = loading_->unshared();
     }
+    n.unload_error = loading_->unload_error();
     if (loading_->remade()) {
         n.remade = &p;
         n.remade_error = loading_->remade();
@@ -175,7 +177,9 @@ plan_list::news plan_list::finished(load_part& part, const error_code& ec)
     n.unused = loading_->end();
     loading_.reset();
     if (made) {
-        n.extended = &p;
+        // It was begun on a standby that has taken over. It is loaded again over the durable states.
+        if (!p.prepared)
+            n.extended = &p;
         return n;
     }
     // A plan is loaded into the next context; a graph ends with its buffers.

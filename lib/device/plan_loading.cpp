@@ -25,12 +25,30 @@ plan_loading::plan_loading(loaded_plan& plan, plan_resources& into, constant_tab
       made_{number, chain, {}}
 {
     const plan_data& p = plan_->data;
-    if (first_)
-        want_shared();
     spare_states_.resize(p.states.size());
+    if (into_->prepared)
+        take_prepared();
+    else if (first_)
+        want_shared();
     for (std::size_t i = 0; i < p.states.size(); ++i)
-        wanted_.push_back({.bytes = p.slots[p.states[i]].bytes(), .where = &spare_states_[i]});
-    wanted_.push_back({.bytes = std::max<std::uint64_t>(p.instance_bytes, 1), .where = &made_.memory});
+        if (!is_set(spare_states_[i]))
+            wanted_.push_back({.bytes = p.slots[p.states[i]].bytes(), .where = &spare_states_[i]});
+    if (!is_set(made_.memory))
+        wanted_.push_back({.bytes = std::max<std::uint64_t>(p.instance_bytes, 1), .where = &made_.memory});
+}
+
+/// The constants and the states that are not durable are there, and so is the memory of the instance.
+void plan_loading::take_prepared()
+{
+    step_ = step::unload;
+    prepared_ = *std::exchange(into_->prepared, std::nullopt);
+    made_.memory = prepared_.memory;
+    spare_states_ = std::exchange(into_->stand_ins, {});
+    groups_ = shared_ ? plan_->groups : group_constants(plan_->data.constant_contents, packing::none);
+    found_groups_.assign(groups_.all.size(), true);
+    for (const plan_content& content : plan_->data.constant_contents)
+        constant_bytes_ += content.bytes;
+    want_states();
 }
 
 void plan_loading::want_shared()
@@ -50,14 +68,33 @@ void plan_loading::want_shared()
         constant_bytes_ -= g.content_bytes();
     for (std::size_t g = 0; g < groups_.all.size(); ++g)
         want_group(g);
+    want_states();
+    report();
+}
+
+void plan_loading::want_states()
+{
+    const plan_data& p = plan_->data;
+    const auto is_durable = [&](std::size_t i) { return plan_->rule_of(i).has_value(); };
     for (std::size_t i = 0; i < p.states.size(); ++i) {
-        if (const std::uint32_t common = plan_->common_indices[i]; common != own_state)
+        const bool stands_in = place() == context_place::standby && is_durable(i);
+        if (stands_in) {
+            into_->stand_ins.resize(p.states.size());
+            found_states_.push_back(false);
+            continue;
+        }
+        const std::uint32_t common = plan_->common_indices[i];
+        if (common != own_state)
             into_->states[i] = plan_->common->find(place(), common);
-        found_states_.push_back(is_set(into_->states[i]));
-        if (!found_states_.back())
+        found_states_.push_back(common != own_state && is_set(into_->states[i]));
+        if (!is_set(into_->states[i]))
             want_state(i);
     }
-    report();
+    // Not in the loop, because the vector must not be moved any more.
+    if (has_stand_ins())
+        for (std::size_t i = 0; i < p.states.size(); ++i)
+            if (is_durable(i))
+                wanted_.push_back({.bytes = p.slots[p.states[i]].bytes(), .where = &into_->stand_ins[i]});
 }
 
 void plan_loading::want_state(std::size_t i)
@@ -125,11 +162,19 @@ void plan_loading::report() const noexcept
 std::unique_ptr<load_part> plan_loading::next()
 {
     switch (step_) {
+    case step::unload: return unload_prepared();
     case step::allocate: return allocate_next();
     case step::fill: return fill_next();
     case step::share: return share_next();
     default: return load_instance();
     }
+}
+
+std::unique_ptr<load_part> plan_loading::unload_prepared() const
+{
+    auto part = std::make_unique<load_part>();
+    part->set(plan_unload_op{.instance = prepared_.id, .chain = prepared_.chain});
+    return part;
 }
 
 std::unique_ptr<load_part> plan_loading::allocate_next() const
@@ -201,7 +246,8 @@ std::unique_ptr<load_part> plan_loading::load_instance() const
     std::vector<any_ref> refs(at.count);
     refs[plan_load_operands::instance] = made_.memory;
     std::ranges::copy(into_->constants, refs.begin() + static_cast<std::ptrdiff_t>(at.constants));
-    std::ranges::copy(into_->states, refs.begin() + static_cast<std::ptrdiff_t>(at.states));
+    for (std::size_t i = 0; i < into_->states.size(); ++i)
+        refs[at.states + i] = is_set(into_->states[i]) ? into_->states[i] : into_->stand_ins[i];
     std::ranges::copy(spare_states_, refs.begin() + static_cast<std::ptrdiff_t>(at.spare_states));
     std::memcpy(reinterpret_cast<std::byte*>(op.data()) + sizeof(head), refs.data(), refs.size() * sizeof(any_ref));
     auto part = std::make_unique<load_part>();
@@ -211,8 +257,14 @@ std::unique_ptr<load_part> plan_loading::load_instance() const
 
 void plan_loading::finished(const load_part& part, const error_code& ec)
 {
-    unshared_ = remade_ = {};
+    unshared_ = remade_ = unload_error_ = {};
     switch (step_) {
+    case step::unload:
+        if (ec && is_end_of_context(ec))
+            error_ = ec;
+        unload_error_ = ec;
+        step_ = step::allocate;
+        break;
     case step::allocate: allocated(part, ec); break;
     case step::fill:
         error_ = ec;
@@ -373,13 +425,19 @@ std::vector<any_ref> plan_loading::end()
             if (!found_groups_[g])
                 constants_->add(groups_.all[g], into_->constant_buffers[g]);
         for (std::size_t i = 0; i < found_states_.size(); ++i)
-            if (const std::uint32_t common = plan_->common_indices[i]; common != own_state)
+            if (const std::uint32_t common = plan_->common_indices[i]; common != own_state && is_set(into_->states[i]))
                 plan_->common->set(place(), common, into_->states[i]);
-        into_->instances.push_back(made_);
+        if (has_stand_ins())
+            into_->prepared = made_;
+        else
+            into_->instances.push_back(made_);
         report();
         return unused;
     }
     drop(made_.memory);
+    for (any_ref& r : into_->stand_ins)
+        drop(r);
+    into_->stand_ins.clear();
     if (!first_ || p.over_buffers)
         return unused;
     for (std::size_t g = 0; g < found_groups_.size(); ++g) {

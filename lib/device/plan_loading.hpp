@@ -13,14 +13,17 @@ namespace coaccel::detail {
 /// Makes one instance of a plan in a context, and before the first one the constants and states. Decides which request
 /// comes next; the device submits it.
 ///
+/// A standby does not get the durable states: a stray write of the ops that are run for the first time there could
+/// change what the current context uses, and nobody would know. Its instance has stand-ins for them
+/// (plan_resources::prepared). When it has taken over, another plan_loading unloads this instance, imports the durable
+/// states as their rules say, and loads the instance again in the same memory.
+///
 /// Each request has one op. So other requests are started between them, a worker gets one copy per request, and an
 /// allocation that must wait for memory holds no other memory that its second attempt would lose. Large constants are
 /// uploaded in several requests, so that a load can end between them and its progress is visible.
 class COACCEL_DECL plan_loading {
 public:
-    /// The most bytes that one request uploads: long enough that the pause between two requests does not matter, short
-    /// enough that a cancelled load ends soon.
-    static constexpr std::uint64_t most_bytes = std::uint64_t(32) << 20;
+    static constexpr std::uint64_t most_bytes = most_bytes_at_once;
 
     /// `into`: what the plan has in the context. `shared`: the constants that contexts share; null if this context
     /// cannot share any. `number`: a number for the instance that is unique in the context.
@@ -54,7 +57,11 @@ public:
     /// Why a durable state begins again with its initial content, because of the last request; empty: none does.
     const error_code& remade() const noexcept { return remade_; }
 
-    /// Whether the instance can be used.
+    /// Why the instance with stand-ins, which ended with the last request, could not be unloaded; it counts as
+    /// unloaded.
+    const error_code& unload_error() const noexcept { return unload_error_; }
+
+    /// Whether the instance is loaded. It can be used unless it has stand-ins.
     bool done() const noexcept { return step_ == step::done && !error_; }
 
     /// Ends the loading, complete or not, after a request has ended. If it is complete, the instance belongs to the
@@ -90,13 +97,17 @@ private:
         /// Its content counts as reliable once it is imported.
         bool trusted = false;
     };
-    enum class step : std::uint8_t { allocate, fill, share, load, done };
+    enum class step : std::uint8_t { unload, allocate, fill, share, load, done };
 
     /// What a plan has in the current context is part of it.
     context_place place() const noexcept { return into_ == plan_ ? context_place::current : context_place::standby; }
     void want_shared();
+    void want_states();
+    void take_prepared();
+    bool has_stand_ins() const noexcept { return !into_->stand_ins.empty(); }
     void want_group(std::size_t g);
     void want_state(std::size_t i);
+    std::unique_ptr<load_part> unload_prepared() const;
     std::unique_ptr<load_part> allocate_next() const;
     std::unique_ptr<load_part> fill_next() const;
     std::unique_ptr<load_part> share_next() const;
@@ -138,9 +149,12 @@ private:
     std::vector<bool> found_groups_;
     /// For each state: whether another plan of the set had made it.
     std::vector<bool> found_states_;
+    /// The instance with stand-ins that this one replaces.
+    plan_instance prepared_;
     error_code error_;
     error_code unshared_;
     error_code remade_;
+    error_code unload_error_;
 };
 
 } // namespace coaccel::detail

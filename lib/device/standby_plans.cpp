@@ -29,11 +29,10 @@ bool waits_for_device(const loaded_plan& p) noexcept
 }
 
 /// A plan that a call still waits for may turn out not to be loadable at all, so the device loads it first. The buffers
-/// of a graph end with the current context. Durable states are in one context at a time: a fault of the standby must
-/// not reach them, and what becomes of them after a loss is decided when the next context loads the plan.
+/// of a graph end with the current context.
 bool is_wanted(const loaded_plan& p) noexcept
 {
-    return !has_left(p) && !p.call && !p.data.over_buffers && !p.has_durable && !waits_for_device(p);
+    return !has_left(p) && !p.call && !p.data.over_buffers && !waits_for_device(p);
 }
 
 } // namespace
@@ -72,9 +71,9 @@ load_part* standby_plans::next(plan_list& plans, sharing can_share)
             has_.unloading = c;
             part = std::make_unique<load_part>();
             // A copy that could not be loaded has no instance; the request only removes it in the order of the others.
-            part->set(c->resources.instances.empty() ? plan_unload_op{}
-                                                     : plan_unload_op{.instance = c->resources.instances.front().id,
-                                                                      .chain = c->resources.instances.front().chain});
+            part->set(!c->resources.has_instance() ? plan_unload_op{}
+                                                   : plan_unload_op{.instance = c->resources.last_instance().id,
+                                                                    .chain = c->resources.last_instance().chain});
         } else if (loaded_plan* p = next_to_load(plans)) {
             const auto& all = plans.all();
             auto copy = std::make_unique<plan_copy>();
@@ -121,7 +120,7 @@ standby_plans::news standby_plans::finished(load_part& part, const error_code& e
     news n;
     has_.pending = nullptr;
     if (plan_copy* c = std::exchange(has_.unloading, nullptr)) {
-        if (!c->resources.instances.empty())
+        if (c->resources.has_instance())
             n.unload_error = ec;
         n.unused = take_buffers(c->resources, *c->plan, has_.constants);
         const auto plan = c->plan;
@@ -162,7 +161,7 @@ standby_plans::news standby_plans::finished(load_part& part, const error_code& e
 std::size_t standby_plans::loaded() const noexcept
 {
     return static_cast<std::size_t>(
-        std::ranges::count_if(has_.copies, [](const auto& c) { return !c->resources.instances.empty(); }));
+        std::ranges::count_if(has_.copies, [](const auto& c) { return c->resources.has_instance(); }));
 }
 
 void standby_plans::forget_context() noexcept

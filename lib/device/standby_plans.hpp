@@ -54,7 +54,7 @@ public:
     /// The request that `next` returned has ended; consumes it.
     news finished(load_part& part, const error_code& ec);
 
-    /// The plans that can run after a take-over.
+    /// The plans that are loaded. After a take-over they can run, those with durable states after a second, short load.
     std::size_t loaded() const noexcept;
 
     /// The context is gone.

@@ -1,6 +1,7 @@
 #include "inventory.hpp"
 #include "isolated.hpp"
 #include "ready_workers.hpp"
+#include "shared_mappings.hpp"
 #include "support/forked_child.hpp"
 #include "support/sanitized.hpp"
 
@@ -23,17 +24,10 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::held;
 using test::numbers;
 
 constexpr std::size_t n = 1000;
-
-/// The descriptors of durable memory that this process holds.
-int held()
-{
-    const auto all = test::inventory::take().descriptors;
-    const auto found = all.find("/memfd:coaccel-shared (deleted)");
-    return found == all.end() ? 0 : found->second;
-}
 
 device_options options(int standby = 0)
 {

@@ -1,6 +1,7 @@
 #include "inventory.hpp"
 #include "isolated.hpp"
 #include "ready_workers.hpp"
+#include "shared_mappings.hpp"
 #include "support/sanitized.hpp"
 
 #include <coaccel/host/fault_injector.hpp>
@@ -20,16 +21,10 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::held;
 
 constexpr std::size_t n = 4;
 using values = std::vector<float>;
-
-int held()
-{
-    const auto all = test::inventory::take().descriptors;
-    const auto found = all.find("/memfd:coaccel-shared (deleted)");
-    return found == all.end() ? 0 : found->second;
-}
 
 /// sum += x; y = sum. The sum begins with 100.
 plan_description summing(std::optional<durable> how)
@@ -76,6 +71,12 @@ struct fixture : test::isolated_fixture {
     }
 
     device_stats stats() { return await(io, gpu.async_stats()).value(); }
+
+    /// Waits until the standby has this many plans.
+    void wait_for_plans(std::uint64_t count)
+    {
+        test::run_until(io, [&] { return stats().standby_plans == count; });
+    }
 
     void lose()
     {
@@ -132,6 +133,57 @@ TEST_CASE("a durable state continues after a loss, an ordinary one begins again"
     }
 }
 
+TEST_CASE("a standby loads a plan without its durable state, which it maps when it has taken over")
+{
+    fixture f(options(1));
+    const plan kept = f.load(summing(durable{}));
+    const plan ordinary = f.load(summing(std::nullopt));
+    for (int i = 1; i <= 5; ++i) {
+        CHECK(f.add(kept, 1).value() == 100.0f + static_cast<float>(2 * i - 1));
+        f.wait_for_plans(2);
+        const int worker = f.process();
+        const auto ready = test::ready_besides(worker);
+        REQUIRE(ready.size() == 1);
+        const auto before = test::mappings::of(worker);
+        CHECK(before.writable == 1);
+        CHECK(test::mappings::of(ready[0]).inodes.empty());
+        f.lose();
+        CHECK(f.process() == ready[0]);
+        CHECK(f.add(kept, 1).value() == 100.0f + static_cast<float>(2 * i));
+        CHECK(f.add(ordinary, 1).value() == 101);
+        const auto after = test::mappings::of(f.process());
+        CHECK(after.writable == 1);
+        CHECK(after.inodes == before.inodes);
+        // The states and the instances of both; nothing is left of the stand-in.
+        test::run_until(f.io, [&] { return f.stats().live_buffers == 4; });
+    }
+    CHECK(held() == 1);
+}
+
+TEST_CASE("a standby that is killed before or after it has taken over costs no content")
+{
+    fixture f(options(1));
+    const plan p = f.load(summing(durable{}));
+    for (int i = 1; i <= 10; ++i) {
+        CHECK(f.add(p, 1).value() == 100.0f + static_cast<float>(i));
+        f.wait_for_plans(1);
+        const generation next = f.gpu.status().generation + 1;
+        const int worker = f.process();
+        const auto ready = test::ready_besides(worker);
+        REQUIRE(ready.size() == 1);
+        REQUIRE(::kill(ready[0], i % 2 == 0 ? SIGKILL : SIGSTOP) == 0);
+        REQUIRE(::kill(worker, SIGKILL) == 0);
+        if (i % 2 != 0) {
+            // It has taken over, and has not begun to import the state.
+            f.wait_for_generation(next);
+            REQUIRE(::kill(ready[0], SIGKILL) == 0);
+        }
+        test::run_until(f.io, [&] { return f.gpu.status().generation >= next; });
+    }
+    CHECK(f.add(p, 1).value() == 111);
+    CHECK_FALSE(p.suspect());
+}
+
 TEST_CASE("a durable sum is exact over 100 losses")
 {
     fixture f(options(1));
@@ -145,44 +197,49 @@ TEST_CASE("a durable sum is exact over 100 losses")
 
 TEST_CASE("a rule decides what becomes of a state that may have been half-written")
 {
-    for (const bool by_fault : {false, true})
-        for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail}) {
-            CAPTURE(by_fault);
-            CAPTURE(to_string(rule));
-            fault_injector faults;
-            fixture f(options(0, &faults));
-            const plan p = f.load(summing(durable{rule}));
-            CHECK(f.add(p, 1).value() == 101);
-            if (by_fault)
-                f.fault(faults);
-            else
-                f.lose_during_a_run(p);
-            const auto after = f.add(p, 1);
-            CHECK(p.suspect() == (rule == suspect_rule::fail));
-            if (rule == suspect_rule::keep) {
-                REQUIRE_MESSAGE(after, after.error().message());
-                CHECK(after.value() == 102);
-            } else if (rule == suspect_rule::reset) {
-                REQUIRE_MESSAGE(after, after.error().message());
-                CHECK(after.value() == 101);
-            } else {
-                REQUIRE_FALSE(after);
-                CHECK(after.error() == errc::buffer_suspect);
-                CHECK(after.error().message() ==
-                      "plan summing: the state sum may have been half-written when a context was lost; decide with "
-                      "plan::async_revive");
-                // Another loss changes nothing about that.
+    for (const int standby : {0, 1})
+        for (const bool by_fault : {false, true})
+            for (const auto rule : {suspect_rule::keep, suspect_rule::reset, suspect_rule::fail}) {
+                CAPTURE(by_fault);
+                CAPTURE(standby);
+                CAPTURE(to_string(rule));
+                fault_injector faults;
+                fixture f(options(standby, &faults));
+                const plan p = f.load(summing(durable{rule}));
+                CHECK(f.add(p, 1).value() == 101);
+                // The standby has its copy before anything becomes suspect.
+                if (standby > 0)
+                    f.wait_for_plans(1);
+                if (by_fault)
+                    f.fault(faults);
+                else
+                    f.lose_during_a_run(p);
+                const auto after = f.add(p, 1);
+                CHECK(p.suspect() == (rule == suspect_rule::fail));
+                if (rule == suspect_rule::keep) {
+                    REQUIRE_MESSAGE(after, after.error().message());
+                    CHECK(after.value() == 102);
+                } else if (rule == suspect_rule::reset) {
+                    REQUIRE_MESSAGE(after, after.error().message());
+                    CHECK(after.value() == 101);
+                } else {
+                    REQUIRE_FALSE(after);
+                    CHECK(after.error() == errc::buffer_suspect);
+                    CHECK(after.error().message() ==
+                          "plan summing: the state sum may have been half-written when a context was lost; decide with "
+                          "plan::async_revive");
+                    // Another loss changes nothing about that.
+                    f.lose();
+                    CHECK(f.add(p, 1).error() == errc::buffer_suspect);
+                    REQUIRE(await(f.io, p.async_revive()));
+                    CHECK_FALSE(p.suspect());
+                    CHECK(f.add(p, 1).value() == 102);
+                }
+                // Decided once; a loss without a reason for doubt keeps the content.
+                const float last = f.add(p, 1).value();
                 f.lose();
-                CHECK(f.add(p, 1).error() == errc::buffer_suspect);
-                REQUIRE(await(f.io, p.async_revive()));
-                CHECK_FALSE(p.suspect());
-                CHECK(f.add(p, 1).value() == 102);
+                CHECK(f.add(p, 1).value() == last + 1);
             }
-            // Decided once; a loss without a reason for doubt keeps the content.
-            const float last = f.add(p, 1).value();
-            f.lose();
-            CHECK(f.add(p, 1).value() == last + 1);
-        }
 }
 
 TEST_CASE("a worker that cannot map a state refuses its runs, and maps it after async_revive" *

@@ -1,6 +1,7 @@
 #include "inventory.hpp"
 #include "isolated.hpp"
 #include "ready_workers.hpp"
+#include "shared_mappings.hpp"
 #include "support/sanitized.hpp"
 
 #include <coaccel/device/load_progress.hpp>
@@ -10,7 +11,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <sys/resource.h>
@@ -22,6 +22,8 @@ namespace {
 
 using namespace coaccel;
 using namespace std::chrono_literals;
+using test::held;
+using test::mappings;
 using test::numbers;
 
 constexpr std::size_t n = 8;
@@ -44,36 +46,6 @@ plan_description adding_plan(const std::shared_ptr<const std::vector<float>>& w)
     b.add(memory::copy<float>{x, y});
     b.add(blas::axpy<float>{.x = c.subspan(w->size() - n, n), .y = y, .n = n, .alpha = 1});
     return b.finish().value();
-}
-
-/// The mappings of shared constants in a process.
-struct mappings {
-    int read_only = 0;
-    int writable = 0;
-    std::set<std::string> inodes;
-
-    static mappings of(int process)
-    {
-        mappings found;
-        std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
-        for (std::string line; std::getline(maps, line);) {
-            if (line.find("/memfd:coaccel-shared") == std::string::npos)
-                continue;
-            char permissions[8]{}, inode[32]{};
-            REQUIRE(std::sscanf(line.c_str(), "%*s %7s %*s %*s %31s", permissions, inode) == 2);
-            ++(permissions[1] == 'w' ? found.writable : found.read_only);
-            found.inodes.insert(inode);
-        }
-        return found;
-    }
-};
-
-/// The descriptors of shared constants that this process holds.
-int held()
-{
-    const auto all = test::inventory::take().descriptors;
-    const auto found = all.find("/memfd:coaccel-shared (deleted)");
-    return found == all.end() ? 0 : found->second;
 }
 
 device_options options(int standby = 1)
