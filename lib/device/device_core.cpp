@@ -184,6 +184,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
                                  durable_.must_import()));
     advance_stop();
     publish();
+    durable_.take_dropped(unused_);
     if (!unused_.empty())
         dispose_owners();
     // An immediate next turn checks all of these times itself.

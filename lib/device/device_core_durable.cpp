@@ -120,6 +120,9 @@ void device_core::on_durable_part(load_part& part, const error_code& ec)
     if (news.unmapped && log_enabled(log_level::warning))
         log_line(log_level::warning,
                  "a durable buffer is not in the new context: " + escape_text(news.unmapped.message()));
+    if (news.call && news.call->content && news.error && log_enabled(log_level::warning))
+        log_line(log_level::warning,
+                 "the elements of a resident are not shared between workers: " + escape_text(news.error.message()));
     if (news.call)
         complete(*news.call, news.error);
 }

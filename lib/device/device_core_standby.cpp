@@ -142,11 +142,12 @@ bool device_core::take_over()
     return true;
 }
 
-/// The hardware has failed: no later context may rely on the constants that contexts share. The standby, which may have
-/// mapped them, is ended, and a context that uses them keeps them until it ends.
+/// The hardware has failed: no later context may rely on the constants and residents that contexts share. The standby,
+/// which may have mapped them, is ended, and a context that uses them keeps them until it ends.
 void device_core::distrust_shared()
 {
     plans_.distrust_shared();
+    durable_.distrust_contents();
     end_standby();
 }
 

@@ -7,6 +7,7 @@
 #include <coaccel/core/detail/transfer_ops.hpp>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace coaccel::detail {
@@ -73,6 +74,7 @@ void durable_buffers::add(durable_call& call)
     entry e;
     e.name = name;
     e.status = call.status;
+    e.content = call.content;
     e.call = &call;
     all_.emplace(number, std::move(e));
     note_work();
@@ -106,6 +108,7 @@ durable_buffers::entry* durable_buffers::find_here(const any_ref& buffer) noexce
 void durable_buffers::drop(entry& e) noexcept
 {
     leave_context(e);
+    drop_content(e);
     all_.erase(number_of(e.name));
 }
 
@@ -114,8 +117,9 @@ void durable_buffers::leave_context(entry& e) noexcept
     if (e.here.device != 0)
         here_.erase(e.here.slot);
     e.here = e.made = {};
-    e.mapped = false;
+    e.mapped = e.remade = false;
     e.unmapped = {};
+    e.filled = 0;
     e.at = e.memory ? step::import : step::allocate;
 }
 
@@ -159,9 +163,18 @@ std::unique_ptr<load_part> durable_buffers::make(entry& e) const
     case step::allocate:
         part->set(allocate_op{.count = e.bytes(), .type = dtype::u8, .kind = memory_kind::exportable});
         break;
-    case step::fill: part->set(memory::fill<std::uint8_t>{.dst = bytes, .value = 0}); break;
+    case step::fill:
+        if (e.content)
+            part->set(write_op<std::uint8_t>{.dst = bytes.subspan(e.filled, e.next_piece()),
+                                             .src = reinterpret_cast<const std::uint8_t*>(e.content.get()) + e.filled,
+                                             .count = e.next_piece()});
+        else
+            part->set(memory::fill<std::uint8_t>{.dst = bytes, .value = 0});
+        break;
     case step::share:
-        part->set(export_op{.buffer = bytes, .access = memory_access::read_write, .to = &part->memory});
+        part->set(export_op{.buffer = bytes,
+                            .access = e.content ? memory_access::read_only : memory_access::read_write,
+                            .to = &part->memory});
         break;
     default: part->memory = e.memory; part->set(import_op{.from = &part->memory, .type = e.name.type});
     }
@@ -198,17 +211,18 @@ void durable_buffers::advance(entry& e, const load_part& part, const error_code&
         e.released = true;
         return;
     }
-    if (ec) {
-        e.mapped = false;
-        e.unmapped = n.unmapped = ec;
-        return;
-    }
+    if (ec)
+        return refused(e, ec, n);
     switch (e.at) {
     case step::allocate:
         e.made = part.reply<allocation>().ref;
         e.at = step::fill;
         break;
-    case step::fill: e.at = step::share; break;
+    case step::fill:
+        e.filled += e.next_piece();
+        if (!e.content || e.filled == e.bytes())
+            e.at = step::share;
+        break;
     case step::share:
         e.memory = part.memory;
         n.unused = std::exchange(e.made, {});
@@ -225,6 +239,22 @@ void durable_buffers::advance(entry& e, const load_part& part, const error_code&
     }
 }
 
+/// The context cannot have a buffer that its caller has. The next op that names it finds another attempt.
+void durable_buffers::refused(entry& e, const error_code& ec, news& n)
+{
+    n.unmapped = ec;
+    n.unused = std::exchange(e.made, {});
+    e.mapped = false;
+    e.filled = 0;
+    const bool useless = e.at == step::import && e.content && is_useless(ec);
+    if (useless)
+        e.memory.reset();
+    e.at = e.memory ? step::import : step::allocate;
+    // Once, because memory that was made in this context may be refused too.
+    if (!useless || std::exchange(e.remade, true))
+        e.unmapped = ec;
+}
+
 /// Why an op cannot use the durable buffer that this operand names.
 error_code durable_buffers::refusal(const bound_op& o, std::size_t operand, bool overwrites)
 {
@@ -233,6 +263,9 @@ error_code durable_buffers::refusal(const bound_op& o, std::size_t operand, bool
     if (!e)
         return operand_error(o, operand, errc::released_ref, {device_, 0}, {});
     const std::uint64_t number = number_of(e->name);
+    if (e->content && writes(o.info->operands[operand].mode))
+        return op_error(errc::invalid_argument, short_name(*o.info),
+                        {field, " can only be read: it has the elements of a resident, which all workers share"});
     if (e->trust.suspect() && !overwrites)
         return op_error(errc::buffer_suspect, short_name(*o.info),
                         {field, " is durable buffer ", number, " of ", e->name.size, " elements of type ",
@@ -358,6 +391,10 @@ void durable_buffers::context_lost(loss_cause cause) noexcept
 {
     using mapping = durable_trust::mapping;
     for (auto& [number, e] : all_) {
+        if (e.content) {
+            leave_context(e);
+            continue;
+        }
         // The caller does not have it yet, so it is made anew instead of being suspect.
         if (e.call)
             e.memory.reset();
@@ -378,12 +415,45 @@ void durable_buffers::context_closed() noexcept
     note_work();
 }
 
+void durable_buffers::drop_content(entry& e) noexcept
+{
+    if (!e.content)
+        return;
+    try {
+        dropped_.push_back(std::move(e.content));
+    } catch (const std::bad_alloc&) {
+        // It is freed with the entry.
+    }
+}
+
+void durable_buffers::distrust_contents() noexcept
+{
+    for (auto& [number, e] : all_) {
+        if (!e.content)
+            continue;
+        // One that is being imported, or was, is used until its context ends.
+        e.memory.reset();
+        if (e.at == step::import && !(pending_ && pending_for_ == number))
+            e.at = step::allocate;
+    }
+    note_work();
+}
+
 void durable_buffers::clear() noexcept
 {
+    for (auto& [number, e] : all_)
+        drop_content(e);
     here_.clear();
     all_.clear();
     made_ = 0;
     note_work();
+}
+
+void durable_buffers::take_dropped(owner_list& out)
+{
+    for (auto& content : dropped_)
+        out.push_back(std::const_pointer_cast<std::byte>(std::move(content)));
+    dropped_.clear();
 }
 
 } // namespace coaccel::detail

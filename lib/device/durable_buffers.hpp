@@ -8,10 +8,12 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace coaccel::detail {
 
@@ -29,6 +31,9 @@ inline bool is_durable(const any_ref& r) noexcept
 /// it. From then on this process owns the memory, and each context imports it, the first one included. Callers have a
 /// ref without generation; `begin` replaces it by that of the current context in the ops of a request that is about to
 /// be submitted, and `end` puts it back.
+///
+/// A buffer with a content that this process keeps, such as that of a resident, is filled with it and exported for
+/// readers only. It is never suspect, ops that write it are refused, and it can be made anew.
 class COACCEL_DECL durable_buffers {
 public:
     explicit durable_buffers(std::uint32_t device) noexcept : device_(device) {}
@@ -96,8 +101,14 @@ public:
     /// The context was closed after its work had ended.
     void context_closed() noexcept;
 
+    /// The hardware has failed: later contexts make the buffers with a content anew.
+    void distrust_contents() noexcept;
+
     /// Frees everything.
     void clear() noexcept;
+
+    /// Moves the contents that no buffer needs any more to `out`. Freeing them may take long.
+    void take_dropped(owner_list& out);
 
 private:
     enum class step : std::uint8_t { allocate, fill, share, import, ready };
@@ -110,8 +121,13 @@ private:
         /// Its owner is gone. It is dropped when the request on its way has ended.
         bool released = false;
         step at = step::allocate;
-        /// While it is being made: its memory in the context.
+        /// Null: it can be written, and begins with zeros.
+        std::shared_ptr<const std::byte> content;
+        /// While it is being made: its memory in the context, and how much of the content is there.
         any_ref made;
+        std::uint64_t filled = 0;
+        /// Its memory was useless in this context, and was given up once.
+        bool remade = false;
         std::shared_ptr<const exported_memory> memory;
         /// Its buffer in the context; of no device if there is none.
         any_ref here;
@@ -122,10 +138,12 @@ private:
         durable_trust trust;
 
         std::uint64_t bytes() const noexcept { return name.size * size_of(name.type); }
+        /// A buffer that a caller has counts as one to import, also if it must be made anew first.
         bool has_work(scope what) const noexcept
         {
-            return !released && at != step::ready && !unmapped && (what == scope::all || at == step::import);
+            return !released && at != step::ready && !unmapped && (what == scope::all || at == step::import || !call);
         }
+        std::uint64_t next_piece() const noexcept { return std::min(bytes() - filled, most_bytes_at_once); }
     };
 
     static std::uint64_t number_of(const any_ref& name) noexcept
@@ -136,6 +154,8 @@ private:
     /// By its buffer in the context.
     entry* find_here(const any_ref& buffer) noexcept;
     void drop(entry& e) noexcept;
+    void drop_content(entry& e) noexcept;
+    void refused(entry& e, const error_code& ec, news& n);
     void leave_context(entry& e) noexcept;
     std::unique_ptr<load_part> make(entry& e) const;
     void advance(entry& e, const load_part& part, const error_code& ec, news& n);
@@ -155,6 +175,7 @@ private:
     bool ops_wait_ = false;
     bool has_imports_ = false;
     bool has_work_ = false;
+    std::vector<std::shared_ptr<const std::byte>> dropped_;
     load_part* pending_ = nullptr;
     /// The buffer that it is for.
     std::uint64_t pending_for_ = 0;

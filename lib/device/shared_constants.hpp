@@ -4,6 +4,8 @@
 #include "context/exported_memory.hpp"
 #include "device/constant_groups.hpp"
 
+#include <coaccel/device/detail/durable_requests.hpp>
+
 #include <memory>
 #include <vector>
 
@@ -22,7 +24,7 @@ enum class sharing : std::uint8_t { no, yes };
 class COACCEL_DECL shared_constants {
 public:
     /// Smaller groups are uploaded to every worker: a GPU exports memory in units of this size.
-    static constexpr std::uint64_t least_bytes = std::uint64_t(2) << 20;
+    static constexpr std::uint64_t least_bytes = least_shared_bytes;
 
     /// Null if there is none.
     std::shared_ptr<const shared_constant> find(const constant_group& c) const noexcept;

@@ -18,6 +18,13 @@
 #include <string>
 #include <utility>
 
+namespace coaccel::detail {
+
+template <class T>
+struct upload_copy;
+
+} // namespace coaccel::detail
+
 namespace coaccel {
 
 class device_with;
@@ -285,6 +292,8 @@ public:
 
 private:
     friend class detail::start_request<device>;
+    template <class T>
+    friend struct detail::upload_copy;
     friend class device_calls<device>;
     friend class device_with;
 

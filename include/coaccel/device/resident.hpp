@@ -22,6 +22,11 @@ class resident_with;
 /// While its device rebuilds, `async_get` waits. A deadline bounds this wait:
 /// `weights.with(within(500ms)).async_get()`. The deadline of a `with` on the device does not apply to its residents.
 ///
+/// With isolation::worker, elements that are kept on the host and have at least 2 MiB are in memory that all workers of
+/// the device share and that outlives them: a new worker maps it instead of receiving an upload. Their ref is valid in
+/// later generations too, and ops can only read them: one that writes completes with errc::invalid_argument. Where the
+/// backend cannot export memory, they are uploaded to each worker.
+///
 /// A value type: copies share one buffer.
 ///
 /// Exceptions: the constructors and initiating calls throw std::bad_alloc; no loading is started then.
@@ -35,7 +40,8 @@ public:
     /// Creates the buffer, on the executor of the device: uploads its contents or computes them on the device.
     using loader_type = std::function<asio::awaitable<result<buffer<T>>>(device)>;
 
-    /// Keeps `elements` on the host, and uploads them at the first async_get of each generation.
+    /// Keeps `elements` on the host, and uploads them at the first async_get of each generation, or of all generations
+    /// if workers share them.
     ///
     /// Preconditions: not an empty `device`.
     resident(device gpu, std::vector<T> elements)

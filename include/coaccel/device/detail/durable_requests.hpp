@@ -6,22 +6,29 @@
 #include <coaccel/device/detail/exec_requests.hpp>
 #include <coaccel/ops/memory.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace coaccel::detail {
+
+/// Smaller contents are uploaded to each worker: a GPU exports memory in units of this size.
+inline constexpr std::uint64_t least_shared_bytes = std::uint64_t(2) << 20;
 
 /// Waits for memory that outlives the contexts of the device.
 class durable_call : public request {
 public:
-    durable_call(const core_ptr& core, std::uint64_t n, dtype t)
-        : request(request_kind::durable), count(n), type(t), lease(core)
+    durable_call(const core_ptr& core, std::uint64_t n, dtype t, std::shared_ptr<const std::byte> elements = nullptr)
+        : request(request_kind::durable), count(n), type(t), content(std::move(elements)), lease(core)
     {}
 
     const std::uint64_t count;
     const dtype type;
+    /// What it contains, if it can only be read; null: it begins with zeros.
+    const std::shared_ptr<const std::byte> content;
     pending_allocation lease;
     std::shared_ptr<durable_status> status = std::make_shared<durable_status>();
 
@@ -41,6 +48,21 @@ public:
 
 protected:
     ~durable_request() = default;
+};
+
+/// These elements in memory that all workers of the device share, and that can only be read.
+template <element T>
+class shared_elements_request : public durable_call {
+public:
+    shared_elements_request(const core_ptr& core, const std::shared_ptr<const std::vector<T>>& elements)
+        : durable_call(core, elements->size(), dtype_v<T>,
+                       std::shared_ptr<const std::byte>(elements, reinterpret_cast<const std::byte*>(elements->data())))
+    {}
+
+    auto take() { return std::tuple(ec, ec ? buffer<T>() : lease.template take<T>()); }
+
+protected:
+    ~shared_elements_request() = default;
 };
 
 /// The user relies on the content of a durable buffer.

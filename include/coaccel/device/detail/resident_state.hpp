@@ -117,13 +117,31 @@ struct upload_copy {
 
     static asio::awaitable<result<buffer<T>>> upload(device gpu, std::shared_ptr<const std::vector<T>> elements)
     {
+        if (elements->size() * sizeof(T) >= least_shared_bytes) {
+            auto sharing = share(gpu, elements);
+            auto shared = co_await std::move(sharing);
+            // Otherwise each context has a copy of its own, or the upload has the same error.
+            if (shared)
+                co_return shared;
+        }
         co_return co_await gpu.with({.retry = retry::idempotent}).async_upload(*elements);
+    }
+
+    static auto share(const device& gpu, const std::shared_ptr<const std::vector<T>>& elements)
+    {
+        default_token token;
+        return asio::async_initiate<default_token, void(error_code, buffer<T>)>(
+            initiate_request<shared_elements_request<T>>{gpu.core()}, token, elements);
     }
 };
 
 /// Whether this buffer can be used on a device with this status.
 inline bool is_current(const any_ref& buffer, const device_status& status) noexcept
 {
+    // Memory that workers share belongs to no generation. Ops that use it wait while the device rebuilds.
+    if (buffer.size != 0 && buffer.generation == 0)
+        return status.state != device_state::failed && status.state != device_state::stopping &&
+               status.state != device_state::stopped;
     // While a context is being replaced, its generation is still the published one, but its buffers are invalid.
     const bool runs = status.state == device_state::ready || status.state == device_state::busy;
     return runs && buffer.size != 0 && buffer.generation == status.generation;
