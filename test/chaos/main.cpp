@@ -176,7 +176,7 @@ bool number(const char* text, int& value)
 
 int usage(const char* program)
 {
-    std::fprintf(stderr, "usage: %s [--worker | --plans] [--seconds N] [--seed N]\n", program);
+    std::fprintf(stderr, "usage: %s [--worker | --plans [--faults N]] [--seconds N] [--seed N]\n", program);
     return 2;
 }
 
@@ -185,7 +185,9 @@ int usage(const char* program)
 
 int main(int argc, char** argv)
 {
+    std::optional<int> limit;
     int seconds = 10;
+    int faults = 0;
     int seed = static_cast<int>(std::random_device{}() % 1000000) + 1;
     bool isolated = false;
     bool plans = false;
@@ -196,15 +198,22 @@ int main(int argc, char** argv)
             isolated = true;
         else if (word == "--plans")
             plans = true;
-        else if ((word == "--seconds" && chaos::number(next, seconds)) ||
-                 (word == "--seed" && chaos::number(next, seed)))
+        else if (word == "--seconds" && chaos::number(next, seconds)) {
+            limit = seconds;
+            ++i;
+        } else if ((word == "--seed" && chaos::number(next, seed)) ||
+                   (word == "--faults" && chaos::number(next, faults)))
             ++i;
         else
             return chaos::usage(argv[0]);
     }
+    if (faults > 0 && !plans)
+        return chaos::usage(argv[0]);
     std::printf("seed=%d\n", seed);
     if (plans)
-        return chaos::run_plans(seconds, static_cast<std::uint32_t>(seed));
+        return chaos::run_plans({.faults = static_cast<std::uint64_t>(faults),
+                                 .seconds = limit.value_or(faults > 0 ? 600 : seconds),
+                                 .seed = static_cast<std::uint32_t>(seed)});
     const auto what = isolated ? chaos::worker_scenario() : chaos::in_process_scenario();
     return chaos::run(*what, seconds, static_cast<std::uint32_t>(seed));
 }

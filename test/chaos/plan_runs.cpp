@@ -94,7 +94,8 @@ std::ptrdiff_t descriptors_after_first_device()
 }
 
 struct summary {
-    std::uint64_t losses = 0;
+    /// The contexts that were lost.
+    std::uint64_t faults = 0;
     std::uint64_t reruns = 0;
     std::uint64_t convicted = 0;
     std::uint64_t unended = 0;
@@ -107,17 +108,36 @@ void print(const run_tally& counts, const summary& s, std::uint64_t leaked)
                 number(counts.given_up), number(counts.replaced), number(s.convicted), number(counts.longest / 1000));
     std::printf("runs=%llu lost=%llu hung=%llu leaked=%llu wrong=%llu\n", number(counts.runs.over()),
                 number(counts.runs.left()), number(s.unended), number(leaked), number(counts.wrong));
-    std::printf("runs=%llu losses=%llu reruns=%llu poisoned_sent=%llu poisoned_answered=%llu innocent_failed=%llu\n",
-                number(counts.runs.over()), number(s.losses), number(s.reruns), number(counts.poisoned_sent),
+    std::printf("runs=%llu faults=%llu reruns=%llu poisoned_sent=%llu poisoned_answered=%llu innocent_failed=%llu\n",
+                number(counts.runs.over()), number(s.faults), number(s.reruns), number(counts.poisoned_sent),
                 number(counts.poisoned_answered), number(counts.innocent_failed));
+}
+
+using seat_list = std::vector<std::unique_ptr<plan_seat>>;
+
+/// Waits for the faults, or for the end of the time.
+asio::awaitable<void> enough(const seat_list& seats, const run_tally& counts, plan_runs_options how)
+{
+    const auto end = steady_clock::now() + std::chrono::seconds(how.seconds);
+    while (steady_clock::now() < end) {
+        co_await pause(100ms);
+        std::uint64_t contexts = 0;
+        for (const auto& seat : seats) {
+            const auto stats = co_await stats_of(*seat);
+            contexts += stats.restarts;
+        }
+        if (how.faults > 0 && contexts >= how.faults + counts.replaced)
+            co_return;
+    }
 }
 
 } // namespace
 
-int run_plans(int seconds, std::uint32_t seed)
+int run_plans(const plan_runs_options& how)
 {
+    const std::uint32_t seed = how.seed;
     const auto descriptors = descriptors_after_first_device();
-    std::vector<std::unique_ptr<plan_seat>> seats;
+    seat_list seats;
     std::optional<asio::io_context> own;
     auto& io = own.emplace();
     auto work = asio::make_work_guard(io);
@@ -150,7 +170,7 @@ int run_plans(int seconds, std::uint32_t seed)
     }
     auto line = asio::co_spawn(io, progress_line(counts, stop), asio::use_future);
 
-    asio::steady_timer(io, std::chrono::seconds(seconds)).async_wait(asio::use_future).get();
+    asio::co_spawn(io, enough(seats, counts, how), asio::use_future).get();
     stop = true;
     s.unended = unended(troubles, steady_clock::now() + grace);
     line.get();
@@ -163,12 +183,12 @@ int run_plans(int seconds, std::uint32_t seed)
     std::vector<std::future<void>> closings;
     for (auto& seat : seats) {
         const auto stats = asio::co_spawn(io, stats_of(*seat), asio::use_future).get();
-        s.losses += stats.restarts;
+        s.faults += stats.restarts;
         s.reruns += stats.reruns;
         s.convicted += stats.convicted;
         closings.push_back(asio::co_spawn(io, close(*seat), asio::use_future));
     }
-    s.losses -= std::min<std::uint64_t>(s.losses, counts.replaced);
+    s.faults -= std::min<std::uint64_t>(s.faults, counts.replaced);
     std::uint64_t leaked = unended(closings, steady_clock::now() + grace);
     work.reset();
     if (s.unended + counts.runs.left() + leaked != 0)
@@ -180,7 +200,8 @@ int run_plans(int seconds, std::uint32_t seed)
     leaked += left_resources(descriptors);
 
     print(counts, s, leaked);
-    const bool alive = counts.succeeded > 0 && s.losses > 0 && s.reruns > 0 && counts.poisoned_sent > 0;
+    const bool alive = counts.succeeded > 0 && s.faults >= std::max<std::uint64_t>(how.faults, 1) && s.reruns > 0 &&
+                       counts.poisoned_sent > 0;
     const bool clean = counts.runs.left() + s.unended + leaked + counts.wrong + counts.innocent_failed == 0;
     return alive && clean && counts.poisoned_answered == counts.poisoned_sent ? 0 : 1;
 }

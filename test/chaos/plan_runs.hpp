@@ -126,9 +126,17 @@ private:
     const std::atomic<bool>& stop_;
 };
 
+struct plan_runs_options {
+    /// The run ends as soon as this many contexts were lost; zero: it ends after `seconds`.
+    std::uint64_t faults = 0;
+    /// The longest time; a run that has not seen all faults by then has failed.
+    int seconds = 10;
+    std::uint32_t seed = 1;
+};
+
 /// Runs of plans on several devices, from many coroutines, some of which send inputs that end the worker. Returns the
 /// exit code.
-int run_plans(int seconds, std::uint32_t seed);
+int run_plans(const plan_runs_options& how);
 
 } // namespace chaos
 
