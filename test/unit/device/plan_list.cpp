@@ -1,99 +1,8 @@
-#include "device/plan_list.hpp"
-
-#include <coaccel/ops/memory.hpp>
-#include <coaccel/plan/plan_set_builder.hpp>
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <vector>
+#include "plan_list_fixture.hpp"
 
 namespace test_device_plan_list {
 
-namespace {
-
-using namespace coaccel;
-using namespace coaccel::detail;
-
-/// What the device and the context do with the requests of a plan_list, without either.
-class fake_context {
-public:
-    explicit fake_context(plan_list& plans) : plans_(plans) {}
-
-    /// Executes the next request; false: there is none.
-    bool step(error_code ec = {})
-    {
-        load_part* part = plans_.next();
-        if (!part)
-            return false;
-        const bound_op& o = part->ops.front();
-        names.push_back(o.info->name);
-        if (!ec && o.info->role == op_role::allocate) {
-            any_ref made{.device = 1, .generation = 1, .slot = ++slots_, .size = o.as<allocate_op>().count};
-            static_cast<allocation*>(o.reply)->ref = made;
-            live.insert(made.slot);
-        }
-        if (!ec && o.info->id == plan_load_id) {
-            const auto& head = o.as<plan_load_head>();
-            loaded[head.instance] = head.chain;
-            // All operands are live buffers.
-            for (std::size_t i = 0; i < plan_load_operands(*head.plan).count; ++i)
-                CHECK(live.contains(head.refs()[i].slot));
-        }
-        if (!ec && o.info->id == info_of<plan_unload_op>().id)
-            loaded.erase(o.as<plan_unload_op>().instance);
-        last = plans_.finished(*part, ec);
-        for (const any_ref& r : last.unused)
-            CHECK(live.erase(r.slot) == 1);
-        if (last.extended)
-            last.extended->pool.add(static_cast<std::uint32_t>(last.extended->instances.size() - 1));
-        return true;
-    }
-
-    void run()
-    {
-        while (step()) {
-        }
-    }
-
-    std::vector<std::string> names;
-    std::set<std::uint32_t> live;
-    /// The chains of the instances that exist.
-    std::map<std::uint64_t, std::uint64_t> loaded;
-    plan_list::news last;
-
-private:
-    plan_list& plans_;
-    std::uint32_t slots_ = 0;
-};
-
-plan_description make_plan(float value = 1, bool with_state = false)
-{
-    plan_builder b("p");
-    const auto w = b.constant<float>(std::vector<float>(8, value));
-    const auto x = b.input<float>(8);
-    const auto y = b.output<float>(8);
-    const auto z = b.output<float>(8);
-    b.add(memory::copy<float>{w, y});
-    b.add(memory::copy<float>{x, z});
-    if (with_state)
-        b.add(memory::copy<float>{x, b.state<float>(8)});
-    return b.finish().value();
-}
-
-struct fixture {
-    std::shared_ptr<loaded_plan> add(const plan_description& d, plan_options how = {})
-    {
-        auto p = std::make_shared<loaded_plan>(d, how);
-        plans.add(p);
-        return p;
-    }
-
-    plan_list plans;
-    fake_context context{plans};
-};
+using namespace test::plan_lists;
 
 TEST_SUITE_BEGIN("plan_list");
 
@@ -152,18 +61,6 @@ TEST_CASE_FIXTURE(fixture, "equal constants of several plans exist once")
     context.run();
     CHECK(context.live.size() == 2);
     CHECK(context.loaded.size() == 1);
-}
-
-/// Two equal constants and another one.
-plan_description plan_with_equal_constants()
-{
-    plan_builder b;
-    const auto y = b.output<float>(8);
-    for (const float value : {1.0f, 2.0f, 1.0f}) {
-        const auto c = b.constant<float>(std::vector<float>(8, value));
-        b.add(memory::copy<float>{.src = c, .dst = y});
-    }
-    return b.finish().value();
 }
 
 TEST_CASE_FIXTURE(fixture, "equal constants of one plan exist once, and stay for other plans")
@@ -357,125 +254,6 @@ TEST_CASE_FIXTURE(fixture, "a plan that could not be loaded leaves the constants
     CHECK(context.live.empty());
 }
 
-/// Plans of a set: two with a common state, and one with only a state of its own.
-plan_set_description make_set()
-{
-    plan_set_builder set("s");
-    const auto common = set.state<float>(8, "common");
-    const auto own = set.state<float>(8, "own");
-    set.plan("a").add(memory::fill<float>{.dst = common});
-    set.plan("b").add(memory::fill<float>{.dst = common}).add(memory::fill<float>{.dst = own});
-    set.plan("c").add(memory::fill<float>{.dst = set.state<float>(8)});
-    return set.finish().value();
-}
-
-struct set_fixture : fixture {
-    explicit set_fixture(plan_options how = {})
-    {
-        const auto description = make_set();
-        const auto& data = *plan_set_access::data(description);
-        common = std::make_shared<common_states>(data.users);
-        for (const set_plan& p : data.plans) {
-            all.push_back(std::make_shared<loaded_plan>(p, how, p.name == "c" ? nullptr : common));
-            plans.add(all.back());
-        }
-    }
-
-    std::shared_ptr<common_states> common;
-    std::vector<std::shared_ptr<loaded_plan>> all;
-};
-
-TEST_CASE("plans with a common state have one buffer for it and are on one chain")
-{
-    set_fixture f({.instances = 3, .initial = 3});
-    f.context.run();
-    // Three states and nine instances.
-    CHECK(f.context.live.size() == 12);
-    CHECK(f.all[0]->states[0] == f.all[1]->states[0]);
-    CHECK(std::ranges::count(f.context.names, "memory.fill<u8>") == 3);
-    std::set<std::uint64_t> chains;
-    for (const auto& p : {f.all[0], f.all[1]})
-        for (const plan_instance& i : p->instances)
-            chains.insert(i.chain);
-    CHECK(chains.size() == 1);
-}
-
-TEST_CASE("a common state is released with the last plan that uses it")
-{
-    for (const std::size_t first : {0, 1}) {
-        set_fixture f;
-        f.context.run();
-        CHECK(f.context.live.size() == 6);
-        f.all[first]->closing = true;
-        f.context.run();
-        // The second plan has another state.
-        CHECK(f.context.live.size() == (first == 0 ? 5 : 4));
-        f.all[1 - first]->closing = true;
-        f.context.run();
-        CHECK(f.context.live.size() == 2);
-        f.all[2]->closing = true;
-        f.context.run();
-        CHECK(f.context.live.empty());
-        CHECK(f.plans.empty());
-    }
-}
-
-TEST_CASE("whichever request of the load of a set fails, the rest of it stays and can leave")
-{
-    for (int failing = 0;; ++failing) {
-        set_fixture f;
-        bool more = true;
-        for (int n = 0; n < failing && more; ++n)
-            more = f.context.step();
-        if (!more || !f.context.step(errc::out_of_memory))
-            break;
-        const loaded_plan* broken = f.context.last.broken;
-        REQUIRE(broken);
-        f.context.run();
-        for (const auto& p : f.all)
-            CHECK(p->instances.size() == (p.get() == broken ? 0 : 1));
-        for (const auto& p : f.all)
-            p->closing = true;
-        f.context.run();
-        CHECK(f.context.live.empty());
-        CHECK(f.plans.empty());
-    }
-}
-
-TEST_CASE("in the next context the common state is made and filled once")
-{
-    set_fixture f;
-    f.context.run();
-    f.all[0]->closing = true;
-    CHECK(f.plans.forget_context().size() == 1);
-    f.context.live.clear();
-    f.context.names.clear();
-    for (const auto& p : f.all)
-        p->pool.clear();
-    CHECK(f.common->find(context_place::current, 0).device == 0);
-    f.context.run();
-    CHECK(std::ranges::count(f.context.names, "memory.fill<u8>") == 3);
-    f.all[1]->closing = true;
-    f.context.run();
-    // The plan that left before the loss does not count any more.
-    CHECK(f.context.live.size() == 2);
-}
-
-TEST_CASE("a common state that a plan has left behind is found by a plan that is loaded later")
-{
-    set_fixture f;
-    while (f.all[0]->instances.empty())
-        REQUIRE(f.context.step());
-    const any_ref made = f.common->find(context_place::current, 0);
-    CHECK(made.device != 0);
-    f.all[0]->closing = true;
-    while (!f.all[0]->gone)
-        REQUIRE(f.context.step());
-    CHECK(f.context.live.contains(made.slot));
-    f.context.run();
-    CHECK(f.all[1]->states[0] == made);
-}
-
 TEST_CASE_FIXTURE(fixture, "after the loss of the context every plan first gets one instance")
 {
     const auto a = add(make_plan(1), {.instances = 2, .initial = 2});
@@ -510,7 +288,5 @@ TEST_CASE_FIXTURE(fixture, "a request that ends after its context was closed cha
 }
 
 TEST_SUITE_END();
-
-} // namespace
 
 } // namespace test_device_plan_list

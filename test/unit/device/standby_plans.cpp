@@ -1,68 +1,10 @@
-#include "device/standby_plans.hpp"
-
-#include <coaccel/ops/memory.hpp>
-#include <coaccel/plan/plan_set_builder.hpp>
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
+#include "standby_fixture.hpp"
 
 namespace test_device_standby_plans {
 
+using namespace test::standby;
+
 namespace {
-
-using namespace coaccel;
-using namespace coaccel::detail;
-
-/// The memory and the instances of a context, without the context.
-class plan_memory {
-public:
-    explicit plan_memory(std::uint32_t generation) : generation_(generation) {}
-
-    /// Does what a request of one op asks for.
-    void execute(load_part& part)
-    {
-        const bound_op& o = part.ops.front();
-        names.push_back(o.info->name);
-        if (o.info->role == op_role::allocate) {
-            const any_ref made{
-                .device = 1, .generation = generation_, .slot = ++slots_, .size = o.as<allocate_op>().count};
-            static_cast<allocation*>(o.reply)->ref = made;
-            live.insert(made.slot);
-        } else if (o.info->id == plan_load_id) {
-            const auto& head = o.as<plan_load_head>();
-            CHECK(loaded.insert(head.instance).second);
-            for (std::size_t i = 0; i < plan_load_operands(*head.plan).count; ++i) {
-                CHECK(head.refs()[i].generation == generation_);
-                CHECK(live.contains(head.refs()[i].slot));
-            }
-        } else if (o.info->id == info_of<plan_unload_op>().id) {
-            const std::uint64_t instance = o.as<plan_unload_op>().instance;
-            CHECK(loaded.erase(instance) == (instance == 0 ? 0 : 1));
-        }
-    }
-
-    void release(const std::vector<any_ref>& unused)
-    {
-        for (const any_ref& r : unused) {
-            CHECK(r.generation == generation_);
-            CHECK(live.erase(r.slot) == 1);
-        }
-    }
-
-    std::size_t uploads() const { return static_cast<std::size_t>(std::ranges::count(names, "memory.write<u8>")); }
-
-    std::vector<std::string> names;
-    std::set<std::uint32_t> live;
-    std::set<std::uint64_t> loaded;
-
-private:
-    std::uint32_t generation_;
-    std::uint32_t slots_ = 0;
-};
 
 plan_description constant_plan(float value, bool with_state = false)
 {
@@ -74,82 +16,6 @@ plan_description constant_plan(float value, bool with_state = false)
         b.add(memory::copy<float>{w, b.state<float>(8)});
     return b.finish().value();
 }
-
-/// A device with a context and a standby, reduced to their plans.
-struct fixture {
-    std::shared_ptr<loaded_plan> add(const plan_description& d, plan_options how = {})
-    {
-        auto p = std::make_shared<loaded_plan>(d, how);
-        plans.add(p);
-        return p;
-    }
-
-    /// The next request of the device; false: there is none.
-    bool step()
-    {
-        load_part* part = plans.next();
-        if (!part)
-            return false;
-        CHECK_FALSE(part->standby);
-        current.execute(*part);
-        finish(*part);
-        return true;
-    }
-
-    void finish(load_part& part)
-    {
-        const auto news = plans.finished(part, {});
-        current.release(news.unused);
-        if (news.extended)
-            news.extended->pool.add(static_cast<std::uint32_t>(news.extended->instances.size() - 1));
-    }
-
-    /// The next request of the standby.
-    bool standby_step(error_code ec = {})
-    {
-        load_part* part = standby.next(plans);
-        if (!part)
-            return false;
-        CHECK(part->standby);
-        if (!ec)
-            ahead.execute(*part);
-        last = standby.finished(*part, ec);
-        ahead.release(last.unused);
-        return true;
-    }
-
-    void run()
-    {
-        while (step()) {
-        }
-    }
-
-    void run_standby()
-    {
-        while (standby_step()) {
-        }
-    }
-
-    /// As the device does after the loss of its context.
-    std::vector<loaded_plan*> take_over()
-    {
-        for (const auto& p : plans.all())
-            p->pool.clear();
-        (void)plans.forget_context();
-        auto usable = plans.adopt(standby);
-        for (loaded_plan* p : usable)
-            for (std::uint32_t i = 0; i < p->instances.size(); ++i)
-                p->pool.add(i);
-        current = std::exchange(ahead, plan_memory(3));
-        return usable;
-    }
-
-    plan_memory current{1};
-    plan_memory ahead{2};
-    plan_list plans;
-    standby_plans standby;
-    standby_plans::news last;
-};
 
 } // namespace
 
@@ -223,8 +89,8 @@ TEST_CASE("whichever request of a load fails, nothing is left, and the other pla
             more = f.standby_step();
         if (!more || !f.standby_step(errc::out_of_memory))
             break;
-        CHECK(f.last.failed == a.get());
-        CHECK(f.last.error == errc::out_of_memory);
+        CHECK(f.last_of_standby.failed == a.get());
+        CHECK(f.last_of_standby.error == errc::out_of_memory);
         CHECK(f.ahead.live.empty());
         CHECK_FALSE(a->broken);
         const auto b = f.add(constant_plan(2));
@@ -495,7 +361,7 @@ TEST_CASE("whichever request of the load of a set on the standby fails, the othe
             more = f.standby_step();
         if (!more || !f.standby_step(errc::out_of_memory))
             break;
-        CHECK(f.last.failed);
+        CHECK(f.last_of_standby.failed);
         f.run_standby();
         CHECK(f.standby.loaded() == 1);
         CHECK(f.take_over().size() == 1);
@@ -525,7 +391,7 @@ TEST_CASE_FIXTURE(fixture, "a copy that cannot be unloaded counts as unloaded, a
     run_standby();
     p->closing = true;
     REQUIRE(standby_step(errc::backend_error));
-    CHECK(last.unload_error == errc::backend_error);
+    CHECK(last_of_standby.unload_error == errc::backend_error);
     CHECK(ahead.live.empty());
     CHECK(standby.complete(plans));
 }
