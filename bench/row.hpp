@@ -82,9 +82,11 @@ using rows = std::vector<row>;
 
 void mailbox_rows(rows& table);
 void exec_rows(rows& table);
+void telemetry_rows(rows& table);
 void gemm_rows(rows& table);
 void plan_rows(rows& table);
 void plan_fault_rows(rows& table);
+void batcher_rows(rows& table);
 void worker_round_trip_rows(rows& table);
 void worker_depth_row(rows& table);
 void worker_copy_rows(rows& table);

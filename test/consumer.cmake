@@ -33,7 +33,7 @@ set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED prefix)
 # Without CUDA, which coaccel must do without too. Position-independent code lets ccache use the objects of the static
 # libraries for the shared ones.
 set(options -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
-set(targets consumer without_cuda beside_asio configuration)
+set(targets consumer without_cuda beside_asio telemetry configuration)
 coaccel_consumer(add_subdirectory OPTIONS ${options} TARGETS ${targets})
 coaccel_consumer(shared OPTIONS ${options} -DBUILD_SHARED_LIBS=ON TARGETS ${targets})
 # The second finds what the first has compiled.

@@ -8,6 +8,7 @@
 #include <coaccel/actor/watch.hpp>
 #include <coaccel/core/as_result.hpp>
 #include <coaccel/core/log.hpp>
+#include <coaccel/core/trace.hpp>
 #include <coaccel/cuda/libraries.hpp>
 #include <coaccel/device/device.hpp>
 #include <coaccel/device/device_options_text.hpp>
@@ -46,6 +47,14 @@
 
 /// @namespace coaccel::rand
 /// Random numbers, with cuRAND on a GPU.
+
+/// @namespace coaccel::telemetry
+/// Metrics of devices, mailboxes and the program, for Prometheus and a live page; traces for Perfetto. Not included by
+/// coaccel.hpp: include coaccel/telemetry/registry.hpp, http_endpoint.hpp, nvml_source.hpp and trace_json.hpp.
+
+/// @namespace coaccel::serve
+/// Dynamic batching and replicas. Not included by coaccel.hpp: include coaccel/serve/dynamic_batcher.hpp,
+/// coaccel/serve/function_batcher.hpp and coaccel/serve/replica_pool.hpp.
 
 /// @namespace coaccel::cuda
 /// The NVIDIA libraries that the CUDA backend opens at run time.

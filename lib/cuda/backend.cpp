@@ -1,6 +1,7 @@
 #include "cuda/backend.hpp"
 
 #include "cuda/driver/error.hpp"
+#include "cuda/driver/nvtx_range.hpp"
 
 #include <array>
 #include <chrono>
@@ -315,11 +316,16 @@ result<readiness> backend::prepare(stream& s, bound_op& op)
     if (dead())
         return sticky_error();
     const auto* code = static_cast<const op_code*>(op.code);
-    return code->prepare ? code->prepare(*this, *s.state_, op) : readiness::ready;
+    if (!code->prepare)
+        return readiness::ready;
+    // Ops without a function to enqueue them are put on the stream here.
+    const nvtx_range range(options_.nvtx && !code->enqueue, op.info->name);
+    return code->prepare(*this, *s.state_, op);
 }
 
 error_code backend::enqueue(stream& s, bound_op& op)
 {
+    const nvtx_range range(options_.nvtx, op.info->name);
     return static_cast<const op_code*>(op.code)->enqueue(*this, *s.state_, op);
 }
 

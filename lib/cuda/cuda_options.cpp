@@ -13,6 +13,7 @@ error_code cuda_options::check() const noexcept
         {helper_threads >= 1 && helper_threads <= 64, "cuda.helper_threads", helper_threads, "it must be from 1 to 64"},
         {blas <= blas_mode::fast, "cuda.blas", blas, detail::an_enumerator},
         {blas_workspace <= most_workspace, "cuda.blas_workspace", blas_workspace, "it must be at most 4 GiB"},
+        {timed_runs >= 0, "cuda.timed_runs", timed_runs, detail::not_negative},
     });
 }
 

@@ -40,6 +40,61 @@ error_code admission::offer(request& r, bool open, time_point now) noexcept
     return {};
 }
 
+error_code admission::offer_alone(request& r, time_point now) noexcept
+{
+    if (r.options.deadline <= now)
+        return errc::deadline_exceeded;
+    // Runs that wait behind it must not have all instances, because they start after it.
+    if (!r.pool->has_free())
+        (void)take_back_instance(*r.pool);
+    put_back(r, suspicion::suspect);
+    return {};
+}
+
+/// A run that has not been started gives its instance back, and waits for another one.
+bool admission::take_back_instance(instance_pool& pool) noexcept
+{
+    request* holder = nullptr;
+    for (async_op_base* p = queue_.front(); p; p = async_op_list::after(*p))
+        if (auto& r = static_cast<request&>(*p); r.pool == &pool)
+            holder = &r;
+    if (holder) {
+        queue_.remove(*holder);
+    } else {
+        const auto found = std::ranges::find(again_, &pool, &request::pool);
+        if (found == again_.end())
+            return false;
+        holder = &*found;
+        again_.erase(found);
+    }
+    overtaking_.reset();
+    pool.add(holder->instance);
+    pool.park(*holder);
+    return true;
+}
+
+void admission::stop_isolating_waiting()
+{
+    // The next suspect does not wait for them either.
+    for (const request& r : started_)
+        if (std::ranges::find(beside_, &r) == beside_.end())
+            beside_.push_back(&r);
+    while (!ready_suspects_.empty()) {
+        request& r = *ready_suspects_.begin();
+        ready_suspects_.erase(ready_suspects_.begin());
+        clear_suspicion(r);
+        again_.insert(r);
+    }
+    for (instance_pool* pool : pools_)
+        while (!pool->waiting().empty() && pool->waiting().begin()->suspicion != suspicion::none) {
+            request& r = *pool->waiting().begin();
+            r.pool->unpark(r);
+            clear_suspicion(r);
+            r.pool->park(r);
+        }
+    overtaking_.reset();
+}
+
 /// Runs that waited for an instance go on, before requests that arrived later. With a common queue these may be runs of
 /// another plan.
 void admission::unpark(instance_pool& pool) noexcept

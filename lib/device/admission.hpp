@@ -34,6 +34,12 @@ public:
     /// Accepts a request, or returns why not. `open`: the device could start a request now.
     error_code offer(request& r, bool open, time_point now) noexcept;
 
+    /// Accepts the run of a plan that must be alone on the device, as a suspect, although it has not been lost.
+    /// Suspects are not limited in number.
+    error_code offer_alone(request& r, time_point now) noexcept;
+    /// Waiting suspects have waited long enough for requests that were started before: they are no suspects any more.
+    void stop_isolating_waiting();
+
     /// Whether `offer` would return errc::queue_full because of waiting requests, some of which could be started first.
     bool would_refuse(const request& r) const noexcept;
 
@@ -137,6 +143,7 @@ private:
     request* find_overtaking() noexcept;
     void unpark(instance_pool& pool) noexcept;
     void give_back_instance(request& r) noexcept;
+    bool take_back_instance(instance_pool& pool) noexcept;
     void set_ready(request& r) noexcept;
     void clear_suspicion(request& r) noexcept;
     void park_all(ordered_requests& from) noexcept;

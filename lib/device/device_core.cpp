@@ -39,7 +39,7 @@ device_core::device_core(asio::any_io_executor ex, const device_options& options
       supply_(executor_, find_usable_source(options, executor())),
       life_(supply_.unusable() ? restart_policy{} : options.restart), admission_(options.queue),
       durable_(identity_.device), completions_(context_of(executor())), standby_slot_(supply_.makes_standbys()),
-      random_(identity_.device), published_(executor())
+      random_(identity_.device), trace_(options.trace, identity_.device), published_(executor())
 {}
 
 device_core::~device_core()
@@ -170,8 +170,10 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         if (!plans_.pending() && std::ranges::any_of(plans_.all(), [](const auto& p) { return p->closing; }))
             forget_plans();
     }
-    if (!admission_.isolating())
+    if (!admission_.isolating()) {
         inquiry_.close();
+        isolation_end_ = clock::time_point::max();
+    }
     // Timers for runs that have ended would keep the executor running.
     if (admission_.in_flight() == 0)
         next_overdue_ = isolation_end_ = clock::time_point::max();

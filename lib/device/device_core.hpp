@@ -9,6 +9,7 @@
 #include "device/control_calls.hpp"
 #include "device/device_executor.hpp"
 #include "device/device_inbox.hpp"
+#include "device/device_trace.hpp"
 #include "device/durable_buffers.hpp"
 #include "device/ending_rule.hpp"
 #include "device/held_buffers.hpp"
@@ -217,6 +218,7 @@ private:
     static void note_ended(const request& r, const error_code& ec) noexcept;
     void note_pace(const request& r) noexcept;
     void look_for_overdue();
+    void limit_isolation() noexcept;
     void end_long_isolation();
     void give_up(request& r, ending why) noexcept;
     void count(const request& r, const error_code& ec) noexcept;
@@ -284,6 +286,7 @@ private:
     std::minstd_rand random_;
 
     op_statistics statistics_;
+    device_trace trace_;
     std::uint64_t plan_instances_ = 0;
     std::uint64_t reruns_ = 0;
     std::uint64_t convicted_ = 0;

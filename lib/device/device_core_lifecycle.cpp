@@ -51,6 +51,7 @@ void device_core::create_context()
 void device_core::on_create_failed(error_code why)
 {
     controls_.create_failed(why, completer());
+    trace_.lost(why, "creation", now_);
     // A context that died in a separate process does not prevent the creation of another.
     follow_failure(why,
                    supply_.isolated() ? life_.lost(why, now_, chance()) : life_.create_failed(why, now_, chance()));
@@ -71,6 +72,7 @@ void device_core::install()
     standby_slot_.renewed();
     ++identity_.generation;
     life_.created();
+    trace_.ready(identity_.generation, context_->backend_name(), now_);
     if (log_enabled(log_level::info))
         log_line(log_level::info, "ready, generation " + std::to_string(identity_.generation) + " on " +
                                       std::string(context_->backend_name()));
@@ -95,12 +97,15 @@ void device_core::on_lost(error_code why, loss_cause cause)
     lose_states(cause);
     if (cause == loss_cause::hardware)
         distrust_shared();
+    trace_.lost(why, name_of(cause), now_);
     follow_failure(why, replaceable ? judge(why, cause) : life_.lost_for_good(why));
 }
 
 void device_core::follow_failure(const error_code& why, lifecycle::step step)
 {
     const bool failed = step.what == lifecycle::command::fail;
+    if (failed)
+        trace_.failed(why, now_);
     // For a stopping device, a failure to get a context is not a problem.
     const auto level = life_.stopping() ? log_level::info : failed ? log_level::error : log_level::warning;
     if (log_enabled(level)) {

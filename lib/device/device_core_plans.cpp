@@ -149,7 +149,8 @@ error_code device_core::check_run(const run_call& r) const noexcept
     const loaded_plan& p = r.plan();
     if (p.gone || p.closing)
         return is_unloaded(p);
-    if (p.is_quarantined())
+    // The parts of a run are the way to find out which of them was the cause.
+    if (p.is_quarantined() && !r.part_of_suspect)
         return is_quarantined(p);
     if (p.is_suspect())
         return is_suspect(p);

@@ -55,7 +55,11 @@ void device_core::on_exec(request& r)
         expire();
         launch();
     }
-    if (auto ec = admission_.offer(r, open(), now_))
+    // During a replacement it would keep requests for the old context from starting.
+    const bool alone = r.pool && static_cast<const run_call&>(r).part_of_suspect && !life_.replacing();
+    if (alone && admission_.in_flight() > 0)
+        limit_isolation();
+    if (auto ec = alone ? admission_.offer_alone(r, now_) : admission_.offer(r, open(), now_))
         return complete(r, ec);
     begin_run(r);
 }
@@ -225,6 +229,7 @@ void device_core::finished(request& r, error_code ec) noexcept
         return part.standby ? on_standby_part(part, ec) : on_part(part, ec);
     }
     admission_.finished(r);
+    trace_.ended(r, ec, std::max(now_, r.ended));
     durable_.end(r, ec);
     note_ended(r, ec);
     if (run_again(r, ec))
@@ -244,6 +249,7 @@ void device_core::complete(request& r, error_code ec) noexcept
 {
     cancellable_.remove(r);
     inquiry_.ended(r);
+    trace_.answered(r, ec, now_);
     count(r, ec);
     end_run(r);
     r.ec = ec;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 // What follows for requests whose context has died: those that can run again do so, alone on the next context.
 namespace coaccel::detail {
@@ -104,6 +105,9 @@ lifecycle::step device_core::judge(const error_code& why, loss_cause cause)
 {
     const auto v = inquiry_.lost(cause, admission_.isolating());
     const bool alarm = std::exchange(moved_, false);
+    const bool already_blamed = v.alone && v.alone->pool && static_cast<const run_call&>(*v.alone).part_of_suspect;
+    if (v.convicted)
+        trace_.convicted(v.alone ? name_of(*v.alone) : std::string(), now_);
     if (v.alone && (v.convicted || !has_tries_left(*v.alone))) {
         admission_.remove(*v.alone);
         complete(*v.alone, v.convicted
@@ -116,7 +120,7 @@ lifecycle::step device_core::judge(const error_code& why, loss_cause cause)
     if (v.convicted) {
         ++convicted_;
         const auto poisoned = std::ranges::find(plans_.all(), v.plan, [](const auto& p) { return p->number; });
-        if (poisoned != plans_.all().end())
+        if (poisoned != plans_.all().end() && !already_blamed)
             note_poison(**poisoned);
     }
     if (v.convicted || alarm)
@@ -134,12 +138,20 @@ void device_core::note_poison(loaded_plan& p)
     if (!p.poison.add(now_) || p.is_quarantined())
         return;
     p.quarantined.store(true, std::memory_order_relaxed);
+    trace_.quarantined(p.title.text, now_);
     if (log_enabled(log_level::error))
         log_line(log_level::error, escape_text(p.title.text) + " is quarantined: more than " +
                                        std::to_string(p.options.poison_limit) +
                                        " runs ended the context within a minute");
-    while (request* r = admission_.pop(p.pool))
-        complete(*r, is_quarantined(p));
+    std::vector<request*> parts;
+    while (request* r = admission_.pop(p.pool)) {
+        if (static_cast<const run_call&>(*r).part_of_suspect)
+            parts.push_back(r);
+        else
+            complete(*r, is_quarantined(p));
+    }
+    for (request* r : parts)
+        admission_.put_back(*r, suspicion::suspect);
 }
 
 error_code device_core::is_quarantined(const loaded_plan& p) noexcept
@@ -168,8 +180,10 @@ void device_core::note_started(request& r) noexcept
             if (s)
                 s->trust.write_started();
     if (r.suspicion != suspicion::none) {
-        ++reruns_;
-        isolation_end_ = now_ + longest_isolation(options_.context.hang_timeout);
+        if (r.losses > 0)
+            ++reruns_;
+        isolation_end_ = clock::time_point::max();
+        limit_isolation();
         // It may run beside one that takes very long.
         if (admission_.in_flight() == 1)
             inquiry_.started(r, p ? p->number : 0);
@@ -202,6 +216,12 @@ void device_core::note_pace(const request& r) noexcept
         p->pace.false_alarm();
 }
 
+/// Called when a suspect starts, or waits for requests that were started before it.
+void device_core::limit_isolation() noexcept
+{
+    isolation_end_ = std::min(isolation_end_, now_ + longest_isolation(options_.context.hang_timeout));
+}
+
 /// A suspect that takes very long, or never ends, must not keep everything else from the device.
 void device_core::end_long_isolation()
 {
@@ -214,7 +234,7 @@ void device_core::end_long_isolation()
             suspect = &r;
     });
     if (!suspect)
-        return;
+        return admission_.stop_isolating_waiting();
     if (log_enabled(log_level::warning))
         log_line(log_level::warning, escape_text(name_of(*suspect)) +
                                          ": it runs alone because its context has died, and takes long; others "

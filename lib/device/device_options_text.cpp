@@ -60,12 +60,15 @@ constexpr text_field fields[] = {
     {"host.threads", form::whole, COACCEL_AT(host.threads)},
     {"host.memory_limit", form::bytes, COACCEL_AT(host.memory_limit)},
     {"host.pinned_limit", form::bytes, COACCEL_AT(host.pinned_limit)},
+    {"host.timed_runs", form::whole, COACCEL_AT(host.timed_runs)},
     {"cuda.memory_limit", form::bytes, COACCEL_AT(cuda.memory_limit)},
     {"cuda.release_threshold", form::bytes, COACCEL_AT(cuda.release_threshold)},
     {"cuda.pinned_limit", form::bytes, COACCEL_AT(cuda.pinned_limit)},
     {"cuda.helper_threads", form::whole, COACCEL_AT(cuda.helper_threads)},
     {"cuda.blas", form::choice, COACCEL_AT(cuda.blas), blas_modes},
     {"cuda.blas_workspace", form::bytes, COACCEL_AT(cuda.blas_workspace)},
+    {"cuda.nvtx", form::choice, COACCEL_AT(cuda.nvtx), switches},
+    {"cuda.timed_runs", form::whole, COACCEL_AT(cuda.timed_runs)},
     {"worker.staging_bytes", form::bytes, COACCEL_AT(worker.staging_bytes)},
     {"worker.start_timeout", form::time, COACCEL_AT(worker.start_timeout)},
     {"worker.heartbeat", form::time, COACCEL_AT(worker.heartbeat)},
@@ -78,7 +81,8 @@ constexpr text_field fields[] = {
 
 // Fields without a text form: pointers, functions, injected faults, and the strategy, which a device does not use.
 constexpr string_view fields_without_text[] = {
-    "plugin", "restart.strategy", "restart.decider", "host.faults", "host.injector", "worker.program", "worker.log",
+    "plugin",      "trace",         "restart.strategy", "restart.decider",
+    "host.faults", "host.injector", "worker.program",   "worker.log",
 };
 
 struct unit {

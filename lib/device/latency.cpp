@@ -1,7 +1,6 @@
 #include "device/latency.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -10,28 +9,10 @@ namespace coaccel::detail {
 void latency_histogram::add(std::chrono::nanoseconds time) noexcept
 {
     const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
-    ++counts_[bucket(ns)];
+    ++counts_[log_buckets::index(ns)];
     ++count_;
     max_ = std::max(max_, time);
     sum_ += std::max(time, std::chrono::nanoseconds::zero());
-}
-
-// Values below eight each have their own bucket. Above, the three bits after the leading one select the bucket.
-std::size_t latency_histogram::bucket(std::uint64_t ns) noexcept
-{
-    if (ns < steps)
-        return ns;
-    const auto power = static_cast<unsigned>(std::bit_width(ns)) - 4;
-    const std::size_t index = (power + 1) * steps + ((ns >> power) & (steps - 1));
-    return std::min<std::size_t>(index, steps * powers - 1);
-}
-
-std::uint64_t latency_histogram::upper(std::size_t bucket) noexcept
-{
-    if (bucket < steps)
-        return bucket;
-    const auto power = bucket / steps - 1;
-    return ((steps + bucket % steps + 1) << power) - 1;
 }
 
 std::chrono::nanoseconds latency_histogram::quantile(double q) const noexcept
@@ -41,7 +22,7 @@ std::chrono::nanoseconds latency_histogram::quantile(double q) const noexcept
     for (std::size_t b = 0; b < counts_.size(); ++b) {
         seen += counts_[b];
         if (seen >= rank && seen > 0)
-            return std::min(max_, std::chrono::nanoseconds(upper(b)));
+            return std::min(max_, std::chrono::nanoseconds(log_buckets::upper(b)));
     }
     return max_;
 }

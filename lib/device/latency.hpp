@@ -1,6 +1,8 @@
 #ifndef COACCEL_DEVICE_LATENCY_HPP
 #define COACCEL_DEVICE_LATENCY_HPP
 
+#include "core/log_buckets.hpp"
+
 #include <coaccel/device/device_stats.hpp>
 
 #include <array>
@@ -24,14 +26,8 @@ public:
     op_latency summary(std::string op) const;
 
 private:
-    // Eight buckets per power of two, up to 2^40 ns, about 18 minutes.
-    static constexpr unsigned steps = 8;
-    static constexpr unsigned powers = 40;
-
-    static std::size_t bucket(std::uint64_t ns) noexcept;
-    static std::uint64_t upper(std::size_t bucket) noexcept;
-
-    std::array<std::uint64_t, steps * powers> counts_{};
+    // Up to 2^42 ns, about 73 minutes.
+    std::array<std::uint64_t, log_buckets::count> counts_{};
     std::uint64_t count_ = 0;
     std::chrono::nanoseconds max_{};
     std::chrono::nanoseconds sum_{};

@@ -1,56 +1,22 @@
 #include "device/op_statistics.hpp"
 
-#include <coaccel/core/detail/transfer_ops.hpp>
+#include "device/request_name.hpp"
 
 #include <boost/asio/error.hpp>
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
 namespace coaccel::detail {
-namespace {
-
-/// The ops of a request, without the allocation that precedes a copy.
-std::span<const bound_op> counted(const request& r) noexcept
-{
-    const bool allocates = r.ops.size() > 1 && r.ops.front().info->role == op_role::allocate;
-    return allocates ? r.ops.subspan(1) : r.ops;
-}
-
-// Uses ids, because ops with caller-defined arguments have many descriptions but one name.
-std::uint64_t key_of(std::span<const bound_op> ops) noexcept
-{
-    std::uint64_t key = ops.front().info->id;
-    for (const bound_op& o : ops.subspan(1))
-        key = (key * 0x100000001b3ull) ^ o.info->id; // the order matters
-    return key;
-}
-
-/// For a seq: "seq(memory.fill<f32>, memory.copy<f32>)"; a long one lists the first four.
-std::string name_of(std::span<const bound_op> ops)
-{
-    constexpr std::size_t most = 4;
-    if (ops.size() == 1)
-        return ops.front().info->name;
-    std::string text = "seq(";
-    for (std::size_t i = 0; i < std::min(ops.size(), most); ++i)
-        text.append(i == 0 ? "" : ", ").append(ops[i].info->name);
-    if (ops.size() > most)
-        text.append(" and ").append(std::to_string(ops.size() - most)).append(" more");
-    return text + ")";
-}
-
-} // namespace
 
 op_statistics::row& op_statistics::row_of(const request& r)
 {
-    const auto key = r.title ? r.title->key : key_of(counted(r));
+    const auto key = name_key(r);
     if (last_row_ && key == last_key_)
         return *last_row_;
     auto found = rows_.find(key);
     if (found == rows_.end())
-        found = rows_.emplace(key, std::make_unique<row>(r.title ? r.title->text : name_of(counted(r)))).first;
+        found = rows_.emplace(key, std::make_unique<row>(name_text(r))).first;
     last_key_ = key;
     last_row_ = found->second.get();
     return *last_row_;
@@ -73,7 +39,7 @@ void op_statistics::ended(const request& r, const error_code& ec) noexcept
         return;
     }
     ++completed_;
-    const auto ops = counted(r);
+    const auto ops = counted_ops(r);
     ops_ += ops.size();
     if (r.pool) {
         bytes_to_device_ += r.bytes - r.bytes_to_host;

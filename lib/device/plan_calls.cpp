@@ -256,7 +256,8 @@ void run_call::use(std::uint64_t instance, std::uint64_t chain, const any_ref& m
     run_.input_count = static_cast<std::uint32_t>(inputs.size() + values_.size());
     run_.outputs = outputs.data();
     run_.output_count = static_cast<std::uint32_t>(outputs.size());
-    bound_[run] = {.info = &info_of<plan_run_op>(), .op = &run_, .operands = &address_};
+    ran_ = {};
+    bound_[run] = {.info = &info_of<plan_run_op>(), .op = &run_, .reply = &ran_, .operands = &address_};
     ops = bound_.first(op);
 }
 

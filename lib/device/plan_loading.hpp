@@ -14,7 +14,7 @@ namespace coaccel::detail {
 /// comes next; the device submits it.
 ///
 /// A standby does not get the durable states: a stray write of the ops that are run for the first time there could
-/// change what the current context uses, and nobody would know. Its instance has stand-ins for them
+/// change what the current context uses, undetectably. Its instance has stand-ins for them
 /// (plan_resources::prepared). When it has taken over, another plan_loading unloads this instance, imports the durable
 /// states as their rules say, and loads the instance again in the same memory.
 ///

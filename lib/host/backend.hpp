@@ -95,6 +95,7 @@ public:
 
     // Used by the ops.
     void trim() { memory_.trim(); }
+    const host_options& how() const noexcept { return options_; }
     /// The resources of libraries, for the whole context.
     detail::resource_set& resources() noexcept { return resources_; }
 

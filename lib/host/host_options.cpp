@@ -12,6 +12,7 @@ error_code host_options::check() const noexcept
     const auto ec = detail::check_options({
         {mode <= host_mode::inline_, "host.mode", mode, detail::an_enumerator},
         {threads >= 0 && threads <= most_threads, "host.threads", threads, "it must be from 0 to 1024"},
+        {timed_runs >= 0, "host.timed_runs", timed_runs, detail::not_negative},
         {faults.delay >= nanoseconds(0), "host.faults.delay", faults.delay, detail::not_negative},
     });
     // In inline mode, an op that waits would block the caller's executor.

@@ -176,7 +176,7 @@ bool number(const char* text, int& value)
 
 int usage(const char* program)
 {
-    std::fprintf(stderr, "usage: %s [--worker | --plans [--faults N]] [--seconds N] [--seed N]\n", program);
+    std::fprintf(stderr, "usage: %s [--worker | --plans [--batched] [--faults N]] [--seconds N] [--seed N]\n", program);
     return 2;
 }
 
@@ -191,6 +191,7 @@ int main(int argc, char** argv)
     int seed = static_cast<int>(std::random_device{}() % 1000000) + 1;
     bool isolated = false;
     bool plans = false;
+    bool batched = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
         const char* const next = i + 1 < argc ? argv[i + 1] : "";
@@ -198,6 +199,8 @@ int main(int argc, char** argv)
             isolated = true;
         else if (word == "--plans")
             plans = true;
+        else if (word == "--batched")
+            batched = true;
         else if (word == "--seconds" && chaos::number(next, seconds)) {
             limit = seconds;
             ++i;
@@ -207,11 +210,12 @@ int main(int argc, char** argv)
         else
             return chaos::usage(argv[0]);
     }
-    if (faults > 0 && !plans)
+    if ((faults > 0 || batched) && !plans)
         return chaos::usage(argv[0]);
     std::printf("seed=%d\n", seed);
     if (plans)
         return chaos::run_plans({.faults = static_cast<std::uint64_t>(faults),
+                                 .batched = batched,
                                  .seconds = limit.value_or(faults > 0 ? 600 : seconds),
                                  .seed = static_cast<std::uint32_t>(seed)});
     const auto what = isolated ? chaos::worker_scenario() : chaos::in_process_scenario();

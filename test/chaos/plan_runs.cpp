@@ -41,7 +41,7 @@ device_options options_for(int seat)
     return o;
 }
 
-asio::awaitable<void> open(plan_seat& s)
+asio::awaitable<void> open(plan_seat& s, bool batched)
 {
     auto made = co_await device::async_create(co_await asio::this_coro::executor, s.options);
     if (!made) {
@@ -49,8 +49,21 @@ asio::awaitable<void> open(plan_seat& s)
         co_return;
     }
     s.device = std::move(made).value();
-    auto loaded = co_await s.device.async_load(test::poisonable_plan(),
-                                               {.instances = 32, .poison_limit = std::numeric_limits<int>::max()});
+    const int no_limit = std::numeric_limits<int>::max();
+    if (batched) {
+        serve::batcher_options how;
+        how.plan.poison_limit = no_limit;
+        const std::vector devices{s.device};
+        const std::vector models{test::poisonable_model()};
+        auto made_batcher =
+            co_await serve::dynamic_batcher::async_create(co_await asio::this_coro::executor, devices, models, how);
+        if (made_batcher)
+            s.batcher = std::move(made_batcher).value();
+        else
+            std::fprintf(stderr, "no batcher can be made: %s\n", made_batcher.error().message().c_str());
+        co_return;
+    }
+    auto loaded = co_await s.device.async_load(test::poisonable_plan(), {.instances = 32, .poison_limit = no_limit});
     if (loaded)
         s.plan = std::move(loaded).value();
     else
@@ -66,6 +79,8 @@ asio::awaitable<device_stats> stats_of(plan_seat& s)
 asio::awaitable<void> close(plan_seat& s)
 {
     s.plan = {};
+    if (s.batcher)
+        (void)co_await std::exchange(s.batcher, {}).async_shutdown(shutdown::drain);
     (void)co_await std::exchange(s.device, {}).async_shutdown();
 }
 
@@ -150,7 +165,7 @@ int run_plans(const plan_runs_options& how)
     std::atomic<bool> stop{false};
     for (int i = 0; i < seat_count; ++i) {
         seats.push_back(std::make_unique<plan_seat>(options_for(i)));
-        asio::co_spawn(io, open(*seats.back()), asio::use_future).get();
+        asio::co_spawn(io, open(*seats.back(), how.batched), asio::use_future).get();
     }
     std::vector<std::unique_ptr<run_client>> clients;
     std::vector<std::unique_ptr<plan_trouble>> makers;

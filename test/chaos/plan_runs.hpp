@@ -4,6 +4,8 @@
 #include "chaos.hpp"
 #include "support/poison.hpp"
 
+#include <coaccel/serve/dynamic_batcher.hpp>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -63,8 +65,20 @@ public:
 
     coaccel::fault_injector injector;
     coaccel::device_options options;
+    /// Runs the plan, as a part of a batch if there is a batcher.
+    template <class Token>
+    auto async_run(const coaccel::exec_options& how, const std::vector<float>& x, std::vector<float>& y, Token token)
+    {
+        using coaccel::from;
+        using coaccel::to;
+        if (batcher)
+            return batcher.with(how).async_run(from(x), to(y), std::move(token));
+        return plan.with(how).async_run(from(x), to(y), std::move(token));
+    }
+
     coaccel::device device;
     coaccel::plan plan;
+    coaccel::serve::dynamic_batcher batcher;
 
 private:
     mutable std::mutex mutex_;
@@ -129,6 +143,8 @@ private:
 struct plan_runs_options {
     /// The run ends as soon as this many contexts were lost; zero: it ends after `seconds`.
     std::uint64_t faults = 0;
+    /// Whether the clients of a device share batches.
+    bool batched = false;
     /// The longest time; a run that has not seen all faults by then has failed.
     int seconds = 10;
     std::uint32_t seed = 1;

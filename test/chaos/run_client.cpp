@@ -80,7 +80,7 @@ asio::awaitable<void> run_client::round()
         auto r = next(poison::none);
         r->cancel_after.reset();
         auto on_end = [this, r](error_code ec) { ended(*r, ec); };
-        where_.plan.with(r->how).async_run(from(r->x), to(r->y), on_end);
+        where_.async_run(r->how, r->x, r->y, on_end);
     }
     co_await pause(1ms);
 }
@@ -113,8 +113,8 @@ asio::awaitable<void> run_client::await_run(std::shared_ptr<one_run> r)
             r->signal.emit(type);
         });
     }
-    const auto ran = co_await where_.plan.with(r->how).async_run(
-        from(r->x), to(r->y), asio::bind_cancellation_slot(r->signal.slot(), as_result(asio::use_awaitable)));
+    const auto ran = co_await where_.async_run(
+        r->how, r->x, r->y, asio::bind_cancellation_slot(r->signal.slot(), as_result(asio::use_awaitable)));
     const error_code ec = ran ? error_code() : ran.error();
     timer.cancel();
     ended(*r, ec);
@@ -128,7 +128,9 @@ void run_client::ended(one_run& r, const error_code& ec)
     if (++r.completions > 1)
         ++counts_.wrong;
     where_.end_run(r.number);
-    const bool own_end = (ec == errc::deadline_exceeded && r.how.deadline <= steady_clock::now()) ||
+    // A batcher refuses early what it cannot answer in time.
+    const auto last = where_.batcher ? steady_clock::time_point::max() : steady_clock::now() + 1ns;
+    const bool own_end = (ec == errc::deadline_exceeded && r.how.deadline < last) ||
                          (ec == asio::error::operation_aborted && r.cancelled);
     if (!ec)
         ++counts_.succeeded;

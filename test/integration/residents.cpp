@@ -155,7 +155,7 @@ TEST_CASE("a fault leaves the elements as they are")
     }
 }
 
-TEST_CASE("an op that would write shared elements is refused, and harms nobody")
+TEST_CASE("an op that would write shared elements is refused, and changes nothing")
 {
     fixture f;
     const resident<float> r(f.gpu, elements(least));
@@ -187,10 +187,10 @@ TEST_CASE("ops on shared elements wait while the device rebuilds, and async_get 
 
 TEST_CASE("copies of a resident share the memory, which is freed with the last one")
 {
-    const auto before = [] {
+    {
         const fixture once;
-        return test::inventory::take();
-    }();
+    }
+    const auto before = test::inventory::take();
     {
         fixture f(options(1));
         std::optional<resident<float>> a(std::in_place, f.gpu, elements(least));

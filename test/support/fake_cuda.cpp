@@ -363,7 +363,7 @@ const std::vector<std::string_view>& fake_cuda::function_names()
     static const std::vector<std::string_view> names{
         COACCEL_CUDA_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME)
             COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(COACCEL_FAKE_NAME) "cuMemPrefetchAsync",
-        "cuMemAdvise", "cuStreamGetCaptureInfo"};
+        "cuMemAdvise", "cuStreamGetCaptureInfo", "cuEventElapsedTime"};
 #undef COACCEL_FAKE_NAME
     return names;
 }

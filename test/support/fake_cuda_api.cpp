@@ -277,6 +277,7 @@ void state::fill(coaccel::cuda::driver_api& t)
     t.prefetch = &entry<fn_cuMemPrefetchAsync, &state::prefetch>::call;
     t.advise = &entry<fn_cuMemAdvise, &state::advise>::call;
     t.capture_info = &entry<fn_cuStreamGetCaptureInfo, &state::capture_info>::call;
+    t.elapsed_time = &entry<fn_cuEventElapsedTime, &state::event_elapsed_time>::call;
     t.path = "fake";
     t.version = how.driver_version;
 }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -21,6 +22,7 @@ enum fake_function : int {
         COACCEL_CUDA_OPTIONAL_DRIVER_FUNCTIONS(COACCEL_FAKE_ENUMERATOR) fn_cuMemPrefetchAsync,
     fn_cuMemAdvise,
     fn_cuStreamGetCaptureInfo,
+    fn_cuEventElapsedTime,
     fn_count
 };
 #undef COACCEL_FAKE_ENUMERATOR
@@ -36,6 +38,9 @@ struct fake_cuda::state {
         CUcontext context = nullptr;
         std::uint64_t issued = 0;
         std::uint64_t completed = 0;
+        bool timed = false;
+        /// When the latest record was reached.
+        std::chrono::steady_clock::time_point at{};
         /// Set while the latest record belongs to a capture.
         std::shared_ptr<capture> captured;
         capture_steps steps;
@@ -275,6 +280,7 @@ struct fake_cuda::state {
     CUresult event_record(CUevent e, CUstream s);
     CUresult event_query(CUevent e);
     CUresult event_synchronize(CUevent e);
+    CUresult event_elapsed_time(float* milliseconds, CUevent start, CUevent stop);
     CUresult host_function(CUstream s, CUhostFn f, void* argument);
     CUresult memory_info(std::size_t* free, std::size_t* total);
     CUresult pool_create(CUmemoryPool* made, const CUmemPoolProps* properties);

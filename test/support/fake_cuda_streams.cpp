@@ -219,11 +219,12 @@ CUresult state::stream_wait(CUstream s, CUevent e, unsigned)
     return CUDA_SUCCESS;
 }
 
-CUresult state::event_create(CUevent* made, unsigned)
+CUresult state::event_create(CUevent* made, unsigned flags)
 {
     *made = make_handle<CUevent>();
     auto e = std::make_shared<event>();
     e->context = current();
+    e->timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
     all_events.emplace(*made, std::move(e));
     return CUDA_SUCCESS;
 }
@@ -246,7 +247,11 @@ CUresult state::event_record(CUevent e, CUstream s)
         return record_in_capture(*found, *marked);
     marked->captured.reset();
     const auto mark = ++marked->issued;
-    return push(*found, [marked, mark] { marked->completed = std::max(marked->completed, mark); });
+    return push(*found, [marked, mark] {
+        marked->completed = std::max(marked->completed, mark);
+        if (marked->timed)
+            marked->at = std::chrono::steady_clock::now();
+    });
 }
 
 CUresult state::event_query(CUevent e)
@@ -272,6 +277,18 @@ CUresult state::event_synchronize(CUevent e)
         return r;
     const auto mark = found->issued;
     return block_until([&] { return found->completed >= mark; });
+}
+
+CUresult state::event_elapsed_time(float* milliseconds, CUevent start, CUevent stop)
+{
+    const auto first = find_event(start, "cuEventElapsedTime");
+    const auto last = find_event(stop, "cuEventElapsedTime");
+    if (!first || !last || !first->timed || !last->timed || first->issued == 0 || last->issued == 0)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (first->completed < first->issued || last->completed < last->issued)
+        return CUDA_ERROR_NOT_READY;
+    *milliseconds = std::chrono::duration<float, std::milli>(last->at - first->at).count();
+    return CUDA_SUCCESS;
 }
 
 CUresult state::host_function(CUstream s, CUhostFn f, void* argument)

@@ -4,8 +4,10 @@
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/plugin.hpp>
 #include <coaccel/plan/plan_builder.hpp>
+#include <coaccel/serve/batch_model.hpp>
 
 #include <array>
+#include <string>
 #include <vector>
 
 // A plan whose runs end the process of their context for certain inputs. Its plug-in is poison_plugin.cpp.
@@ -41,6 +43,26 @@ inline coaccel::plan_description poisonable_plan(bool repeatable = true)
         b.add(call);
     b.add(coaccel::blas::axpy<float>{.x = one, .y = y, .n = poison_elements, .alpha = 1});
     return b.finish().value();
+}
+
+/// The same for this many rows, each of which can end the process.
+inline coaccel::serve::batch_plan poisonable_rows(std::uint32_t rows)
+{
+    const std::size_t all = rows * poison_elements;
+    coaccel::plan_builder b("rows" + std::to_string(rows));
+    const auto x = b.input<float>(all);
+    const auto y = b.output<float>(all);
+    const auto one = b.constant<float>(std::vector<float>(all, 1));
+    for (std::uint32_t i = 0; i < rows; ++i)
+        b.add(coaccel::pure(coaccel::plugin::call("twice", coaccel::in(x.subspan(i * poison_elements, poison_elements)),
+                                                  coaccel::out(y.subspan(i * poison_elements, poison_elements)))));
+    b.add(coaccel::blas::axpy<float>{.x = one, .y = y, .n = all, .alpha = 1});
+    return {rows, b.finish().value()};
+}
+
+inline coaccel::serve::batch_model poisonable_model()
+{
+    return coaccel::serve::batch_model::create({poisonable_rows(1), poisonable_rows(8)}).value();
 }
 
 inline std::vector<float> poison_input(poison what, float second = 0)

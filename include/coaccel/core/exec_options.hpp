@@ -39,6 +39,9 @@ struct exec_options {
     int lane = any_lane;
     coaccel::when_full when_full = when_full::wait; ///< What to do when it cannot start at once.
     coaccel::retry retry = retry::never;            ///< What to do when its context dies.
+    /// The id of the trace event that it belongs to, such as the batch of a plan run: an arrow leads from that event to
+    /// those of this op. See trace_buffer. 0: none.
+    std::uint64_t trace = 0;
 };
 
 /// exec_options with a deadline this far from now; no deadline if the sum exceeds the range of the clock.

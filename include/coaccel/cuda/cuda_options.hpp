@@ -32,6 +32,12 @@ struct cuda_options {
     blas_mode blas = blas_mode::deterministic; ///< How cuBLAS computes.
     /// The workspace of cuBLAS, in bytes per lane.
     std::uint64_t blas_workspace = std::uint64_t(32) << 20;
+    /// Marks the launch of each op with an NVTX range of its name, for profilers such as Nsight Systems. It has no
+    /// effect in a build without the header of NVTX.
+    bool nvtx = false;
+    /// The GPU measures one of this many runs of each instance of a plan, for traces. 0: none. See
+    /// trace_kind::measured.
+    int timed_runs = 0;
 
     /// errc::invalid_option if an option is out of range.
     COACCEL_DECL error_code check() const noexcept;

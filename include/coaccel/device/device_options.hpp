@@ -13,6 +13,8 @@
 
 namespace coaccel {
 
+class trace_buffer;
+
 /// The kind of hardware that a device uses.
 enum class device_kind : std::uint8_t {
     /// An NVIDIA GPU if there is one with a sufficiently new driver; otherwise the CPU. Libraries that only some ops
@@ -61,6 +63,9 @@ struct device_options {
     /// of the context; a name without a slash is searched for like a library of the system's loader. Read when the
     /// device is created. Null: none.
     const char* plugin = nullptr;
+    /// Gets an event for each request and fault of the device, which shares the ownership of it from its creation on.
+    /// A plain pointer keeps the options trivially copyable. Null: no events.
+    trace_buffer* trace = nullptr;
 
     /// errc::invalid_option if an option is out of range.
     COACCEL_DECL error_code check() const noexcept;

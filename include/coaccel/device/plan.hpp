@@ -95,6 +95,8 @@ auto start_run(const run_arguments<N, M>& given, const core_ptr& core, const std
     }
 }
 
+struct plan_run_access;
+
 } // namespace detail
 
 class plan_with;
@@ -173,6 +175,7 @@ public:
 private:
     friend class plan_with;
     friend class plan_set;
+    friend struct detail::plan_run_access;
     template <class Plan, class Device>
     friend class detail::load_request;
 
@@ -222,6 +225,21 @@ inline plan_with plan::with(const exec_options& options) const
 {
     return {*this, options};
 }
+
+namespace detail {
+
+/// For parts of the library that run plans with any number of arguments.
+struct plan_run_access {
+    /// Completion signature: void(error_code). `part`: see run_call::part_of_suspect.
+    template <class Handler>
+    static void run(const plan& p, listed_run& arguments, const exec_options& how, bool part, Handler&& handler)
+    {
+        initiate_request<listed_run_request>{p.core()}(static_cast<Handler&&>(handler), p.loaded(), &arguments, how,
+                                                       part);
+    }
+};
+
+} // namespace detail
 
 template <class Token>
 auto device::async_load(plan_description described, plan_options how, Token&& token) const

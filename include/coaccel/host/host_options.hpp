@@ -25,6 +25,8 @@ struct host_options {
     std::uint64_t memory_limit = 0;
     /// The maximum bytes of pinned buffers; 0: no separate limit.
     std::uint64_t pinned_limit = 0;
+    /// One of this many runs of each instance of a plan is measured, for traces. 0: none. See trace_kind::measured.
+    int timed_runs = 0;
     /// Faults to inject, counted over the lifetime of the device.
     host_faults faults{};
     /// Injects faults while the program runs; if set, it is used instead of `faults`. Must outlive the device. With

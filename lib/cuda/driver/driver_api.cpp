@@ -63,7 +63,9 @@ error_code fill(driver_api& api, const symbol_lookup& find)
         return ec;
     if (const error_code ec = fill(api.advise, find, "cuMemAdvise_v2"))
         return ec;
-    return fill(api.capture_info, find, "cuStreamGetCaptureInfo_v3");
+    if (const error_code ec = fill(api.capture_info, find, "cuStreamGetCaptureInfo_v3"))
+        return ec;
+    return fill(api.elapsed_time, find, "cuEventElapsedTime");
 }
 
 error_code start(const driver_api& api)

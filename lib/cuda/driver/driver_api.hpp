@@ -110,6 +110,7 @@ struct driver_api : function_table {
     PFN_cuMemPrefetchAsync_v12020 prefetch = nullptr;
     PFN_cuMemAdvise_v12020 advise = nullptr;
     PFN_cuStreamGetCaptureInfo_v12030 capture_info = nullptr;
+    PFN_cuEventElapsedTime_v2000 elapsed_time = nullptr;
 };
 
 } // namespace coaccel::cuda

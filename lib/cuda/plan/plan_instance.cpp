@@ -3,6 +3,7 @@
 #include "context/buffers/operands.hpp"
 #include "context/faults/op_problem.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/driver/nvtx_range.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -165,6 +166,8 @@ result<readiness> plan_instance::prepare_run(stream_state& s, bound_op& run)
         run_ = &run;
         run.state = this;
         step_ = step::inputs;
+        if (run.reply)
+            timer_.begin_run(backend_.how().timed_runs);
         if (auto ec = arguments_.begin(run.as<detail::plan_run_op>(), exec_))
             return ec;
         if (auto ec = values_.set(backend_, exec_, records_, ops_, arguments_.staged_inputs()))
@@ -178,6 +181,7 @@ result<readiness> plan_instance::prepare_run(stream_state& s, bound_op& run)
 result<readiness> plan_instance::advance_run(stream_state& s)
 {
     if (step_ == step::inputs) {
+        timer_.start(backend_, s.native);
         if (auto ec = arguments_.enqueue_inputs(s.native))
             return ec;
         step_ = step::ops;
@@ -190,14 +194,18 @@ result<readiness> plan_instance::advance_run(stream_state& s)
     }
     if (auto ec = arguments_.enqueue_outputs(s.native))
         return ec;
+    timer_.stop(backend_, s.native);
     step_ = step::launched;
     return readiness::launched;
 }
 
 error_code plan_instance::launch_run(CUstream s) noexcept
 {
+    const nvtx_range range(backend_.how().nvtx && !plan_.name.empty(), plan_.name);
+    timer_.start(backend_, s);
     if (auto ec = backend_.check(backend_.api().cuGraphLaunch(exec_, s)))
         return ec;
+    timer_.stop(backend_, s);
     step_ = step::launched;
     return {};
 }
@@ -208,8 +216,11 @@ void plan_instance::finish_run() noexcept
     run.state = nullptr;
     if (!recorded())
         run.status = sequence_.finish();
+    const auto took = timer_.end_run(backend_);
     if (step_ != step::launched || run.status)
         return;
+    if (run.reply)
+        static_cast<detail::plan_ran*>(run.reply)->nanoseconds = took;
     arguments_.deliver(run.as<detail::plan_run_op>());
 }
 
@@ -243,6 +254,7 @@ void plan_instance::destroy() noexcept
         (void)backend_.check(api.cuGraphExecDestroy(std::exchange(exec_, nullptr)));
     if (graph_)
         (void)backend_.check(api.cuGraphDestroy(std::exchange(graph_, nullptr)));
+    timer_.destroy(backend_);
     arguments_.release();
 }
 

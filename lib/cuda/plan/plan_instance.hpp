@@ -5,6 +5,7 @@
 #include "cuda/plan/launch_values.hpp"
 #include "cuda/plan/op_sequence.hpp"
 #include "cuda/plan/run_arguments.hpp"
+#include "cuda/plan/run_timer.hpp"
 
 #include <coaccel/plan/detail/plan_ops.hpp>
 
@@ -63,7 +64,10 @@ public:
     /// Copies the outputs and releases what the run holds. Preconditions: the device has completed the run.
     void finish_run() noexcept;
     /// The commands of the run on its stream.
-    std::size_t run_commands() const noexcept { return recorded() ? 1 : sequence_.commands() + 2; }
+    std::size_t run_commands() const noexcept
+    {
+        return (recorded() ? 1 : sequence_.commands() + 2) + timer_.commands();
+    }
 
     /// Waits for the work on the stream and releases everything.
     result<progress> dispose(CUstream after);
@@ -101,6 +105,7 @@ private:
     bound_op* run_ = nullptr;
     step step_ = step::inputs;
     op_sequence sequence_;
+    run_timer timer_;
     /// The work before its disposal has completed.
     bool unused_ = false;
     bool disposed_ = false;

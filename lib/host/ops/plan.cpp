@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -39,6 +40,7 @@ struct prepared_run {
     std::vector<bound_op> ops;
     std::vector<std::vector<detail::op_unit>> replies;
     std::atomic<bool> in_use{false};
+    bool timed = false;
 };
 
 /// A loaded plan: its ops with the addresses of their operands.
@@ -77,6 +79,8 @@ public:
             if (auto ready = code_of(o).prepare(b, s, o); !ready)
                 return ready.error();
         }
+        const auto every = static_cast<std::uint64_t>(b.how().timed_runs);
+        r.timed = every != 0 && runs_started_++ % every == 0;
         r.in_use.store(true, std::memory_order_relaxed);
         return &r;
     }
@@ -165,6 +169,7 @@ private:
     /// The ops with parameters, in order.
     std::vector<op_with_values> bound_;
     std::vector<std::unique_ptr<prepared_run>> runs_;
+    std::uint64_t runs_started_ = 0;
 };
 
 /// The loaded plans of a context.
@@ -249,7 +254,14 @@ try {
 void run(bound_op& o) noexcept
 {
     auto& r = *static_cast<prepared_run*>(std::exchange(o.state, nullptr));
+    using clock = std::chrono::steady_clock;
+    const bool timed = r.timed && o.reply;
+    const auto start = timed ? clock::now() : clock::time_point();
     o.status = r.instance.run(r, o.as<plan_run_op>());
+    // Zero means that the run was not measured.
+    if (timed)
+        static_cast<detail::plan_ran*>(o.reply)->nanoseconds = static_cast<std::uint64_t>(
+            std::max<std::int64_t>(1, std::chrono::nanoseconds(clock::now() - start).count()));
     r.in_use.store(false, std::memory_order_release);
 }
 

@@ -90,6 +90,7 @@ error_code remote_request::load(const run_frame& frame, const plan_instances& in
     cell& c = begin(frame.head, 1);
     step_ = plan_step::run;
     instance_ = frame.instance;
+    c.ran = {};
     c.what = op_kind::plain;
     const plan_instances::entry* const loaded = instances.find(frame.instance);
     if (!loaded)
@@ -133,6 +134,7 @@ error_code remote_request::load(const run_frame& frame, const plan_instances& in
     op.output_count = static_cast<std::uint32_t>(frame.outputs.size());
     c.addresses.resize(b.info->operands.size());
     b.op = &op;
+    b.reply = &c.ran;
     b.operands = c.addresses.data();
     ops = bound_;
     return {};
@@ -272,6 +274,9 @@ void remote_request::put_replies(encoder& out, bool succeeded) const
         else if (c.what == op_kind::plain && succeeded)
             out.put_bytes({reinterpret_cast<const std::byte*>(c.reply.data()), bound_[i].info->reply_size});
     }
+    // Most runs are not measured, and have no reply.
+    if (step_ == plan_step::run && succeeded && cells_[0].ran.nanoseconds != 0)
+        out.put(cells_[0].ran.nanoseconds);
 }
 
 } // namespace coaccel::worker

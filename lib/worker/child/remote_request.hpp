@@ -66,6 +66,7 @@ private:
         op_info load;
         /// The inputs and then the outputs of a run.
         std::vector<detail::run_argument> arguments;
+        detail::plan_ran ran;
     };
 
     cell& begin(const request_head& head, std::size_t ops);

@@ -124,6 +124,7 @@ private:
     void remove(std::uint64_t id);
     void finish(const in_flight_request& f, const error_code& ec);
     bool take_reply(decoder& in, bound_op& o);
+    static bool take_measured_time(decoder& in, const bound_op& o);
     bool take_results(decoder& in, detail::request& r, std::size_t ops, bool succeeded);
     void deliver(const in_flight_request& f);
 

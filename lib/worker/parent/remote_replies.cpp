@@ -2,6 +2,8 @@
 #include "posix/fork_detector.hpp"
 #include "worker/parent/remote_context.hpp"
 
+#include <coaccel/plan/detail/plan_ops.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -221,10 +223,23 @@ bool remote_context::add_made(const any_ref& made, std::uint64_t count, dtype ty
            made.size == count && made.type == type && buffers_.add(made);
 }
 
+/// A run has a reply only if the worker has measured it.
+bool remote_context::take_measured_time(decoder& in, const bound_op& o)
+{
+    detail::plan_ran ran;
+    if (!in.at_end() && !in.get(ran.nanoseconds))
+        return false;
+    if (o.reply)
+        *static_cast<detail::plan_ran*>(o.reply) = ran;
+    return true;
+}
+
 /// A rejected reply is never read by the caller, because its op fails with the context.
 bool remote_context::take_reply(decoder& in, bound_op& o)
 {
     std::span<const std::byte> bytes;
+    if (o.info->id == info_of<detail::plan_run_op>().id)
+        return take_measured_time(in, o);
     if (!in.get_bytes(o.info->reply_size, bytes))
         return false;
     if (!o.reply || bytes.empty())

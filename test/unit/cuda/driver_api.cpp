@@ -87,13 +87,14 @@ TEST_CASE("every function is filled from the symbol version of the headers")
 #undef CHECK_FILLED
     CHECK((api.prefetch != nullptr));
     CHECK((api.advise != nullptr));
+    CHECK((api.elapsed_time != nullptr));
 
     const std::set<std::string> asked(library.asked_for.begin(), library.asked_for.end());
     for (const char* symbol :
          {"cuInit", "cuMemFree_v2", "cuDevicePrimaryCtxRelease_v2", "cuEventDestroy_v2", "cuMemcpyHtoDAsync_v2",
           "cuMemHostRegister_v2", "cuMemAllocFromPoolAsync", "cuDeviceTotalMem_v2", "cuDevicePrimaryCtxRetain",
           "cuMemPrefetchAsync_v2", "cuMemAdvise_v2", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
-          "cuGraphInstantiateWithFlags", "cuGraphLaunch"})
+          "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuEventElapsedTime"})
         CHECK_MESSAGE(asked.contains(symbol), symbol);
     for (const char* symbol :
          {"cuMemFree", "cuMemPrefetchAsync", "cuMemAdvise", "cuDevicePrimaryCtxRelease", "cuStreamBeginCapture"})

@@ -50,7 +50,7 @@ TEST_CASE("the content is uploaded once, exported for readers, and imported by l
         CHECK(f.all.must_import());
         CHECK(f.step() == "memory.import");
         CHECK(f.step().empty());
-        // A worker cannot change it, so nobody has to decide about it.
+        // A worker cannot change it, so it needs no decision of the caller.
         CHECK(f.all.suspects() == 0);
         CHECK_FALSE(f.c.status->suspect);
     }

@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(fixture, "after a failure of the hardware the constants are fi
     CHECK(current.asked["memory.import"] == 2);
 }
 
-TEST_CASE_FIXTURE(fixture, "a standby that is lost with the hardware leaves the context its constants, and nobody else")
+TEST_CASE_FIXTURE(fixture, "a standby that is lost with the hardware leaves the constants to the context alone")
 {
     const auto p = add(mixed_plan());
     run();

@@ -9,6 +9,7 @@
 #include <coaccel/plan/plan_set_description.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -206,6 +207,11 @@ public:
     loaded_plan& plan() const noexcept { return *plan_; }
     /// Why the arguments do not fit the plan.
     const error_code& refused() const noexcept { return refused_; }
+    /// It is a part of a run that has ended a context, so it runs alone from the start, and if it ends a context too,
+    /// the plan is not blamed twice.
+    bool part_of_suspect = false;
+    /// How long the ops took, without copies of large arguments. Zero: this run was not measured.
+    std::chrono::nanoseconds measured() const noexcept { return std::chrono::nanoseconds(ran_.nanoseconds); }
 
 protected:
     run_call(std::shared_ptr<loaded_plan> plan, const exec_options& how) noexcept;
@@ -218,10 +224,10 @@ protected:
         attach(s.ranges, s.values, s.staged, s.large, s.bound);
     }
 
-private:
     void attach(std::span<const run_range> ranges, std::span<run_value> values, std::span<run_argument> staged,
                 std::span<large_copy> large, std::span<bound_op> bound) noexcept;
 
+private:
     std::shared_ptr<loaded_plan> plan_;
     error_code refused_;
     std::span<const run_range> ranges_;
@@ -230,6 +236,7 @@ private:
     std::span<large_copy> large_;
     std::span<bound_op> bound_;
     plan_run_op run_;
+    plan_ran ran_;
     void* address_ = nullptr;
 };
 
@@ -252,6 +259,39 @@ protected:
 
 private:
     run_storage<N, M> storage_;
+};
+
+/// The arguments of a run whose number is known at run time only, with the memory that the run needs. Must exist until
+/// the run has ended.
+struct listed_run {
+    std::vector<run_range> ranges;
+    std::vector<run_argument> staged;
+    std::vector<large_copy> large;
+    std::vector<bound_op> bound;
+
+    /// Makes room for the arguments in `ranges`.
+    void fit()
+    {
+        staged.resize(ranges.size());
+        large.resize(ranges.size());
+        bound.resize(ranges.size() + 1);
+    }
+};
+
+class listed_run_request : public run_call {
+public:
+    listed_run_request(const core_ptr&, std::shared_ptr<loaded_plan> plan, listed_run* arguments,
+                       const exec_options& how, bool part)
+        : run_call(std::move(plan), how)
+    {
+        part_of_suspect = part;
+        attach(arguments->ranges, {}, arguments->staged, arguments->large, arguments->bound);
+    }
+
+    auto take() { return std::tuple(ec); }
+
+protected:
+    ~listed_run_request() = default;
 };
 
 } // namespace detail

@@ -64,6 +64,12 @@ COACCEL_DECL op_info make_load_info(const plan_data& p);
 /// The slot of a graph for which operand i of a load op is given; null: it has the element type u8.
 COACCEL_DECL const plan_slot* graph_slot_of(const plan_data& p, std::size_t i) noexcept;
 
+/// For bound_op::reply of a run op, which may be null: the time that the backend measured.
+struct plan_ran {
+    /// Zero: this run was not measured.
+    std::uint64_t nanoseconds = 0;
+};
+
 /// Runs an instance. The run of a graph has the refs of its buffers behind this struct, and is described by graph_run.
 struct plan_run_op {
     using reply = void;

@@ -1,0 +1,130 @@
+#ifndef COACCEL_SERVE_DETAIL_ROW_REQUEST_HPP
+#define COACCEL_SERVE_DETAIL_ROW_REQUEST_HPP
+
+#include <coaccel/device/plan.hpp>
+#include <coaccel/serve/batch_model.hpp>
+#include <coaccel/serve/detail/batcher_access.hpp>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace coaccel::detail {
+
+/// Which model of a batcher a request is for, and how many rows it has.
+struct matched_rows {
+    std::uint32_t model = 0;
+    std::uint32_t rows = 0;
+    error_code refused;
+};
+
+/// The models of a batcher, by which requests are checked.
+struct batch_models {
+    std::string name;
+    std::vector<serve::batch_model> models;
+
+    COACCEL_DECL matched_rows match(std::span<const run_range> ranges) const noexcept;
+};
+
+using models_ptr = std::shared_ptr<const batch_models>;
+
+/// A request to a batcher that runs plans: rows of each input and each output.
+class row_request : public batch_request {
+public:
+    std::span<const run_range> ranges;
+
+protected:
+    row_request(const matched_rows& m, const exec_options& how) noexcept : batch_request(m.model, m.rows, how)
+    {
+        refused = m.refused;
+    }
+
+    ~row_request() = default;
+};
+
+template <std::size_t N>
+class row_request_of : public row_request {
+public:
+    row_request_of(const models_ptr& models, const std::array<run_range, N>& given, const exec_options& how) noexcept
+        : row_request(models ? models->match(given) : matched_rows{}, how), ranges_(given)
+    {
+        ranges = ranges_;
+    }
+
+    auto take() { return std::tuple(ec); }
+
+protected:
+    ~row_request_of() = default;
+
+private:
+    std::array<run_range, N> ranges_;
+};
+
+/// Makes a batcher and waits until it is prepared.
+template <class Batcher>
+class create_batcher_request : public batch_control {
+public:
+    create_batcher_request(std::shared_ptr<batcher_handle> handle, models_ptr models) noexcept
+        : batch_control(verb::start), handle_(std::move(handle)), models_(std::move(models))
+    {}
+
+    auto take() { return std::tuple(ec, ec ? Batcher() : Batcher(std::move(handle_), std::move(models_))); }
+
+protected:
+    ~create_batcher_request() = default;
+
+private:
+    std::shared_ptr<batcher_handle> handle_;
+    models_ptr models_;
+};
+
+struct new_batcher {
+    std::shared_ptr<batcher_handle> handle;
+    models_ptr models;
+};
+
+/// A batcher that is not prepared yet, or why the arguments are wrong.
+COACCEL_DECL result<new_batcher> make_plan_batcher(const asio::any_io_executor& ex, std::vector<device> devices,
+                                                   std::vector<serve::batch_model> models,
+                                                   const serve::batcher_options& options);
+
+/// Completes a call that could not begin.
+template <class Batcher>
+class refused_batcher : public async_op_base {
+public:
+    explicit refused_batcher(error_code why) noexcept { ec = why; }
+
+    auto take() { return std::tuple(ec, Batcher()); }
+
+protected:
+    ~refused_batcher() = default;
+};
+
+template <class Batcher>
+struct initiate_create_batcher {
+    using executor_type = asio::any_io_executor;
+
+    executor_type executor;
+
+    executor_type get_executor() const noexcept { return executor; }
+
+    template <class Handler>
+    void operator()(Handler&& handler, std::vector<device> devices, std::vector<serve::batch_model> models,
+                    const serve::batcher_options& options) const
+    {
+        auto made = make_plan_batcher(executor, std::move(devices), std::move(models), options);
+        if (!made) {
+            using op_type = handler_op<refused_batcher<Batcher>, std::decay_t<Handler>, executor_type>;
+            return op_type::create(static_cast<Handler&&>(handler), executor, made.error())->post();
+        }
+        const batcher_ptr core = made.value().handle->core;
+        initiate_batched<create_batcher_request<Batcher>>{core}(
+            static_cast<Handler&&>(handler), std::move(made.value().handle), std::move(made.value().models));
+    }
+};
+
+} // namespace coaccel::detail
+
+#endif
