@@ -99,6 +99,15 @@ struct trace_buffer::state {
     std::atomic<std::uint64_t>& version(std::uint64_t n) const noexcept { return versions[n & (capacity - 1)]; }
     event_slot& slot(std::uint64_t n) const noexcept { return slots[n & (capacity - 1)]; }
 
+    /// The number after the latest event.
+    std::uint64_t end() const noexcept
+    {
+        std::uint64_t latest = 0;
+        for (std::size_t i = 0; i < capacity; ++i)
+            latest = std::max(latest, versions[i].load(std::memory_order_relaxed));
+        return (latest + 1) / 2;
+    }
+
     const std::size_t capacity;
     /// Apart from the slots, so that a slot is one cache line.
     const std::unique_ptr<std::atomic<std::uint64_t>[]> versions;
@@ -108,6 +117,8 @@ struct trace_buffer::state {
     /// Where to look for the next slot. A writer that was interrupted may have set it back.
     alignas(64) std::atomic<std::uint64_t> next{0};
     alignas(64) std::atomic<std::uint64_t> next_id;
+    /// Events for which no slot was free.
+    std::atomic<std::uint64_t> dropped{0};
 
     std::mutex mutex;
     std::vector<std::string> names;
@@ -148,8 +159,10 @@ void trace_buffer::add(const trace_event& e) noexcept
     std::uint64_t n = s.next.load(std::memory_order_relaxed);
     for (std::size_t tries = 0;; ++tries, ++n) {
         // Other threads are writing to all slots, and may not run before this one is done.
-        if (tries > capacity())
+        if (tries > capacity()) {
+            s.dropped.fetch_add(1, std::memory_order_relaxed);
             return;
+        }
         auto& version = s.version(n);
         std::uint64_t before = version.load(std::memory_order_relaxed);
         // Odd, and of an earlier round: its writer was overtaken by a whole round of others. It keeps the slot.
@@ -239,32 +252,24 @@ try {
 
 std::uint64_t trace_buffer::added() const noexcept
 {
-    std::uint64_t n = state_->next.load(std::memory_order_relaxed);
-    for (std::size_t tries = 0; tries <= capacity(); ++tries, ++n) {
-        const std::uint64_t version = state_->version(n).load(std::memory_order_relaxed);
-        if (version >= version_of(n) - 1)
-            n = number_of(version);
-        else if (version % 2 == 0)
-            return n;
-        // Otherwise a writer that was overtaken by a whole round keeps the slot, and there may be events behind it.
-    }
-    return n;
+    return state_->end() + state_->dropped.load(std::memory_order_relaxed);
 }
 
 std::uint64_t trace_buffer::lost() const noexcept
 {
-    return overwritten(added(), capacity());
+    return overwritten(state_->end(), capacity()) + state_->dropped.load(std::memory_order_relaxed);
 }
 
 trace_snapshot trace_buffer::snapshot() const
 {
     state& s = *state_;
     trace_snapshot out;
-    out.added = added();
+    const std::uint64_t end = s.end();
+    out.added = end + s.dropped.load(std::memory_order_relaxed);
     out.start = s.start;
     out.system_start = s.system_start;
-    out.events.reserve(std::min<std::uint64_t>(out.added, s.capacity));
-    for (auto n = overwritten(out.added, s.capacity); n < out.added; ++n) {
+    out.events.reserve(std::min<std::uint64_t>(end, s.capacity));
+    for (auto n = overwritten(end, s.capacity); n < end; ++n) {
         const auto& version = s.version(n);
         if (version.load(std::memory_order_acquire) != version_of(n))
             continue;

@@ -64,12 +64,27 @@ asio::awaitable<void> trouble(scenario& what, seat& s, tally& counts, const std:
     }
 }
 
-/// Buffers without an owner must have been released.
+/// Buffers without an owner must have been released, and all work must end. Work that was cancelled may end later than
+/// its call, in a hung context only when the context is given up.
 asio::awaitable<void> close(seat& s, std::atomic<std::uint64_t>& leaked)
 {
     auto gpu = s.replace({});
-    if (auto stats = co_await gpu.async_stats())
-        leaked += stats.value().live_buffers + stats.value().in_flight + stats.value().queued;
+    const auto end = steady_clock::now() + 10s;
+    for (;;) {
+        auto stats = co_await gpu.async_stats();
+        const device_stats left = stats ? stats.value() : device_stats();
+        const auto n = left.live_buffers + left.in_flight + left.queued;
+        if (n == 0)
+            break;
+        if (steady_clock::now() > end) {
+            std::fprintf(stderr, "left on a device: live_buffers=%llu in_flight=%llu queued=%llu\n",
+                         static_cast<unsigned long long>(left.live_buffers),
+                         static_cast<unsigned long long>(left.in_flight), static_cast<unsigned long long>(left.queued));
+            leaked += n;
+            break;
+        }
+        co_await pause(1ms);
+    }
     (void)co_await gpu.async_shutdown();
 }
 

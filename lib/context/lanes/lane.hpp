@@ -4,6 +4,7 @@
 #include "context/completion/duration_estimator.hpp"
 #include "context/completion/sync_waiter.hpp"
 #include "context/context.hpp"
+#include "context/faults/leak_registry.hpp"
 #include "context/lanes/hazards.hpp"
 
 #include <boost/circular_buffer.hpp>
@@ -12,6 +13,7 @@
 #include <atomic>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace coaccel::detail {
@@ -84,7 +86,7 @@ public:
     /// buffer, because the buffer may be reallocated.
     event& end_of(std::uint64_t ticket) noexcept
     {
-        return ticket == watched_ticket_ ? watched : in_flight[ticket - in_flight.front().ticket].end;
+        return ticket == watched_ticket_ ? *watched : in_flight[ticket - in_flight.front().ticket].end;
     }
 
     bool has_room() const noexcept { return commands < most_commands; }
@@ -160,12 +162,12 @@ public:
         if (how == completion::sync) {
             // The waiter may already have blocked on this event before.
             if (watched_ticket_ != first.ticket)
-                watched = std::move(first.end);
+                *watched = std::move(first.end);
             watched_ticket_ = first.ticket;
-            ec = waiter_.wait_for([&b, e = &watched] { (void)b.synchronize(*e); }, n);
+            ec = waiter_.wait_for([&b, e = watched.get()] { (void)b.synchronize(*e); }, n);
             // The thread could not be started. The context still works, so use a notification instead.
             if (ec)
-                ec = b.notify(watched, n);
+                ec = b.notify(*watched, n);
         } else {
             ec = b.notify(first.end, n);
         }
@@ -174,13 +176,15 @@ public:
     }
 
     /// Drops all events; the event the waiter blocks on must have been aborted. False: the waiter thread is still
-    /// blocked.
+    /// blocked. It then keeps that event, and the backend must stay alive.
     [[nodiscard]] bool stop(clock::time_point until) noexcept
     {
         const bool let_go = waiter_.stop(until);
         for (auto& f : in_flight)
             f.end = event{};
-        watched = event{};
+        if (!let_go)
+            leak_registry<event>::add(std::move(watched));
+        watched.reset();
         return let_go;
     }
 
@@ -199,7 +203,8 @@ public:
     clock::time_point held_back{};
     /// The oldest in-flight request was still running at its expected end.
     bool overdue = false;
-    event watched;
+    /// Not part of the lane, because the waiter thread may outlive the lane. Null after `stop`.
+    std::unique_ptr<event> watched = std::make_unique<event>();
 
 private:
     static void on_notify(void* self) noexcept

@@ -90,9 +90,9 @@ public:
         // Only the first op that uses an allocation waits for it, so the event is recorded here, once for all
         // allocations so far.
         (void)order_.must_wait(l.id, {p.lane, other.last_ticket});
-        if (auto ec = backend_.record(other.watched, other.work))
+        if (auto ec = backend_.record(*other.watched, other.work))
             return ec;
-        return backend_.wait(l.work, other.watched);
+        return backend_.wait(l.work, *other.watched);
     }
 
 private:
