@@ -11,9 +11,11 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace coaccel::bench {
@@ -45,10 +47,10 @@ asio::awaitable<void> time_each(Start start, int skip, int count, std::vector<do
     }
 }
 
-/// A device and the one thread that runs its io_context.
+/// A device, and the thread that runs its io_context, or several.
 class one_device {
 public:
-    explicit one_device(const device_options& options)
+    explicit one_device(const device_options& options, int threads = 1) : io_(threads), threads_(threads)
     {
         gpu_ = get<device>(device::async_create(io_.get_executor(), options));
     }
@@ -99,7 +101,7 @@ public:
         all->left = coroutines;
         for (int i = 0; i < coroutines; ++i)
             asio::co_spawn(io_, make(), [all, this](const std::exception_ptr& e) {
-                if (e && !all->wrong)
+                if (e && !all->failed.exchange(true))
                     all->wrong = e;
                 if (--all->left == 0) {
                     all->ended = clock::now();
@@ -108,20 +110,27 @@ public:
             });
         const auto began = clock::now();
         io_.restart();
-        io_.run();
-        if (all->wrong)
+        {
+            std::vector<std::jthread> others;
+            for (int i = 1; i < threads_; ++i)
+                others.emplace_back([this] { io_.run(); });
+            io_.run();
+        }
+        if (all->failed)
             std::rethrow_exception(all->wrong);
         return std::chrono::duration<double>(all->ended - began).count();
     }
 
 private:
     struct crowd {
-        int left = 0;
+        std::atomic<int> left{0};
+        std::atomic<bool> failed{false};
         std::exception_ptr wrong;
         clock::time_point ended;
     };
 
-    asio::io_context io_{1};
+    asio::io_context io_;
+    const int threads_;
     // As in a server, which always has pending work.
     asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
     device gpu_;

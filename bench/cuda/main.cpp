@@ -100,6 +100,8 @@ std::vector<measurement> all_of(const stage& s)
         watched("request_vs_streams", s, request_streams_row),
         watched("two_devices", s, two_devices_row),
         watched("device_beside_runtime", s, beside_runtime_row),
+        watched("batcher_vs_threads batcher_p99", s, batcher_threads_rows),
+        watched("batcher_vs_limit", s, batcher_limit_row),
         watched("worker_rtt_spin worker_rtt_spin_p99", s, worker_spin_row),
         watched("worker_rtt_block worker_rtt_block_p99", s, worker_block_row),
         watched("worker_depth64", s, worker_depth_row),

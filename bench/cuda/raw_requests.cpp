@@ -72,6 +72,18 @@ void raw_lane::multiply(std::size_t n, const raw_memory& a, const raw_memory& x,
           "cublasSgemv");
 }
 
+void raw_lane::multiply(std::size_t n, std::size_t columns, const raw_memory& a, const raw_memory& x,
+                        const raw_memory& y) const
+{
+    const float one = 1;
+    const float zero = 0;
+    const auto size = static_cast<std::int64_t>(n);
+    check(api_->cublasGemmEx_64(handle_, CUBLAS_OP_N, CUBLAS_OP_N, size, static_cast<std::int64_t>(columns), size, &one,
+                                a.pointer(), CUDA_R_32F, size, x.pointer(), CUDA_R_32F, size, &zero, y.pointer(),
+                                CUDA_R_32F, size, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+          "cublasGemmEx");
+}
+
 raw_slot::raw_slot(const raw_gpu& raw, const request_shape& shape, const raw_memory& matrix)
     : raw_(raw), shape_(shape), matrix_(matrix), caller_input_(request_input(shape)), caller_output_(shape.n),
       pinned_input_(raw, shape.n), pinned_output_(raw, shape.n), x_(raw, shape.n * sizeof(float)),

@@ -40,6 +40,9 @@ public:
 
     /// y = a * x
     void multiply(std::size_t n, const raw_memory& a, const raw_memory& x, const raw_memory& y) const;
+    /// The same for each column of x.
+    void multiply(std::size_t n, std::size_t columns, const raw_memory& a, const raw_memory& x,
+                  const raw_memory& y) const;
 
 private:
     void check(cublasStatus_t s, const char* what) const;

@@ -41,6 +41,8 @@ void request_streams_row(const stage& s, rows& table);
 void two_devices_row(const stage& s, rows& table);
 void beside_runtime_row(const stage& s, rows& table);
 void plan_worker_row(const stage& s, rows& table);
+void batcher_threads_rows(const stage& s, rows& table);
+void batcher_limit_row(const stage& s, rows& table);
 void worker_spin_row(const stage& s, rows& table);
 void worker_block_row(const stage& s, rows& table);
 void worker_depth_row(const stage& s, rows& table);
