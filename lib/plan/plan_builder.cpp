@@ -66,6 +66,23 @@ bool accept_slot(plan_draft& draft, const plan_slot& s)
     return true;
 }
 
+/// Whether the dimensions of an input or output are right.
+bool accept_shape(plan_draft& draft, const plan_slot& s)
+{
+    if (!s.shape) {
+        refuse(draft, errc::invalid_argument, {s.name, ": the shape has no dimensions"});
+        return false;
+    }
+    for (const plan_slot& other : draft.slots)
+        if (s.shape.batched && other.shape.batched && s.shape.dims[0] != other.shape.dims[0]) {
+            refuse(draft, errc::invalid_argument,
+                   {s.name, ": the shape has ", s.shape.dims[0], " rows, that of ", other.name, " has ",
+                    other.shape.dims[0]});
+            return false;
+        }
+    return true;
+}
+
 plan_slot make_slot(const plan_draft& draft, slot_kind kind, dtype type, std::uint64_t count, std::string name)
 {
     const std::uint32_t index = draft.counts[std::size_t(kind)];
@@ -151,6 +168,13 @@ any_ref plan_builder::add_slot(slot_kind kind, dtype type, std::uint64_t count, 
 {
     auto s = make_slot(draft_, kind, type, count, std::move(name));
     return accept_slot(draft_, s) ? append(draft_, std::move(s), {}) : no_slot(type);
+}
+
+any_ref plan_builder::add_shaped(slot_kind kind, dtype type, plan_shape shape, std::string name)
+{
+    auto s = make_slot(draft_, kind, type, shape.count(), std::move(name));
+    s.shape = std::move(shape);
+    return accept_shape(draft_, s) && accept_slot(draft_, s) ? append(draft_, std::move(s), {}) : no_slot(type);
 }
 
 any_ref plan_builder::add_copy(slot_kind kind, dtype type, std::span<const std::byte> bytes, std::string name)

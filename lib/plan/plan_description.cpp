@@ -14,7 +14,7 @@ std::vector<plan_argument> arguments(const detail::plan_data* plan,
     made.reserve((plan->*which).size());
     for (const std::uint32_t i : plan->*which) {
         const detail::plan_slot& s = plan->slots[i];
-        made.push_back({s.name, s.type, s.count});
+        made.push_back({s.name, s.type, s.count, s.shape});
     }
     return made;
 }
@@ -76,6 +76,15 @@ content_id plan_description::id() const noexcept
 std::size_t plan_description::ops() const noexcept
 {
     return data_ ? data_->ops.size() : 0;
+}
+
+std::uint64_t plan_description::rows() const noexcept
+{
+    if (data_)
+        for (const detail::plan_slot& s : data_->slots)
+            if (s.shape.batched)
+                return s.shape.dims[0];
+    return 0;
 }
 
 plan_memory plan_description::memory() const noexcept

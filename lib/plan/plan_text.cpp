@@ -27,7 +27,10 @@ std::string details(const plan_data& plan, const plan_slot& s)
         const std::string start = "starts with " + (content ? to_string(content->id) : std::string("zeros"));
         return s.durable ? start + ", durable, if suspect: " + std::string(to_string(*s.durable)) : start;
     }
-    default: return "at byte " + std::to_string(s.offset);
+    default: {
+        const std::string place = "at byte " + std::to_string(s.offset);
+        return s.shape ? "shape " + to_string(s.shape) + ", " + place : place;
+    }
     }
 }
 

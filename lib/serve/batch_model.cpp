@@ -40,6 +40,18 @@ error_code check_plan(const batch_plan& b)
     return {};
 }
 
+/// The shape of one row of an argument; none if it is not known.
+plan_shape row_of(const plan_argument& a, std::uint32_t rows)
+{
+    plan_shape row = a.shape;
+    if (row.batched)
+        row.dims.erase(row.dims.begin());
+    else if (rows != 1)
+        row = {};
+    row.batched = false;
+    return row;
+}
+
 /// The arguments for one row.
 result<std::vector<plan_argument>> rows_of(const batch_plan& b, std::vector<plan_argument> all, const char* word)
 {
@@ -48,25 +60,39 @@ result<std::vector<plan_argument>> rows_of(const batch_plan& b, std::vector<plan
             return op_error(errc::invalid_argument, subject,
                             {"the ", word, " ", a.name, " of the plan ", name_of(b.plan), " has ", a.count,
                              " elements, which is no multiple of ", b.rows, " rows"});
+        if (a.shape.batched && a.shape.dims[0] != b.rows)
+            return op_error(errc::invalid_argument, subject,
+                            {"the ", word, " ", a.name, " of the plan ", name_of(b.plan), " has a shape of ",
+                             a.shape.dims[0], " rows, the plan a size of ", b.rows});
+        a.shape = row_of(a, b.rows);
         a.count /= b.rows;
     }
     return all;
 }
 
-error_code compare(const std::vector<plan_argument>& expected, const std::vector<plan_argument>& given,
-                   const batch_plan& b, const char* word)
+/// Whether they fit those of the plans before. A shape that those do not have is taken over.
+error_code compare(std::vector<plan_argument>& expected, const std::vector<plan_argument>& given, const batch_plan& b,
+                   const char* word)
 {
     if (expected.size() != given.size())
         return op_error(
             errc::invalid_argument, subject,
             {"the plan ", name_of(b.plan), " has ", given.size(), " ", word, "s, another has ", expected.size()});
-    for (std::size_t i = 0; i < given.size(); ++i)
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!expected[i].shape)
+            expected[i].shape = given[i].shape;
+        else if (given[i].shape && expected[i].shape != given[i].shape)
+            return op_error(errc::invalid_argument, subject,
+                            {"the ", word, " ", given[i].name, " of the plan ", name_of(b.plan), " has the shape ",
+                             to_string(given[i].shape), " in each row, that of another plan ",
+                             to_string(expected[i].shape)});
         if (expected[i].type != given[i].type || expected[i].count != given[i].count)
             return op_error(errc::invalid_argument, subject,
                             {"the ", word, " ", given[i].name, " of the plan ", name_of(b.plan), " has ",
                              given[i].count, " elements of type ", to_string(given[i].type),
                              " in each row, that of another plan ", expected[i].count, " of type ",
                              to_string(expected[i].type)});
+    }
     return {};
 }
 
@@ -116,6 +142,22 @@ result<batch_model> batch_model::create(const plan_set_description& set, std::sp
     std::vector<batch_plan> plans;
     for (std::size_t i = 0; i < sizes.size(); ++i)
         plans.push_back({sizes[i], set[i]});
+    return create(std::move(plans));
+}
+
+result<batch_model> batch_model::create(const plan_set_description& set)
+{
+    std::vector<batch_plan> plans;
+    for (std::size_t i = 0; i < set.size(); ++i) {
+        const plan_description& p = set[i];
+        for (const auto& all : {p.inputs(), p.outputs()})
+            for (const plan_argument& a : all)
+                if (!a.shape.batched)
+                    return op_error(errc::invalid_argument, subject,
+                                    {a.name, " of the plan ", name_of(p), " has a shape without rows"});
+        // More rows than that are too many elements, too.
+        plans.push_back({static_cast<std::uint32_t>(std::min<std::uint64_t>(p.rows(), 0xffffffff)), p});
+    }
     return create(std::move(plans));
 }
 

@@ -119,8 +119,8 @@ class trace_buffer_key {
 /// arrow leads from it to those of the device.
 ///
 /// Adding an event allocates no memory, waits for no lock and makes no system call. In a full buffer it overwrites the
-/// oldest one. It is dropped if other threads are in the middle of writing to every slot, which only a very small buffer
-/// makes likely.
+/// oldest one. It is dropped if other threads are in the middle of writing to every slot, which only a very small
+/// buffer makes likely.
 ///
 /// Thread safety: all functions may be called from any thread.
 class COACCEL_DECL trace_buffer final : public std::enable_shared_from_this<trace_buffer> {

@@ -81,11 +81,26 @@ public:
         return ref<T>::from_raw(add_slot(slot_kind::input, dtype_v<T>, count, std::move(name)));
     }
 
+    /// As above, with dimensions, which plan_description::inputs returns. The rows of all shapes that have some must be
+    /// the same number.
+    template <element T>
+    ref<T> input(plan_shape shape, std::string name = {})
+    {
+        return ref<T>::from_raw(add_shaped(slot_kind::input, dtype_v<T>, std::move(shape), std::move(name)));
+    }
+
     /// Memory that each run copies to the caller. The ops must write all of it.
     template <element T>
     ref<T> output(std::uint64_t count, std::string name = {})
     {
         return ref<T>::from_raw(add_slot(slot_kind::output, dtype_v<T>, count, std::move(name)));
+    }
+
+    /// As above, with dimensions, as for an input.
+    template <element T>
+    ref<T> output(plan_shape shape, std::string name = {})
+    {
+        return ref<T>::from_raw(add_shaped(slot_kind::output, dtype_v<T>, std::move(shape), std::move(name)));
     }
 
     /// Memory for results that only other ops of the same run read.
@@ -237,6 +252,7 @@ private:
         return ref<T>::from_raw(add_copy(kind, dtype_v<T>, std::as_bytes(values), std::move(name)));
     }
 
+    any_ref add_shaped(slot_kind kind, dtype type, plan_shape shape, std::string name);
     any_ref add_slot(slot_kind kind, dtype type, std::uint64_t count, std::string name);
     any_ref add_copy(slot_kind kind, dtype type, std::span<const std::byte> bytes, std::string name);
     any_ref add_content(slot_kind kind, dtype type, std::uint64_t count, std::shared_ptr<const std::byte> data,

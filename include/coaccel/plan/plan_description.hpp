@@ -35,6 +35,7 @@ struct plan_argument {
     std::string name;        ///< As given to the builder, or the default name.
     dtype type = dtype::u8;  ///< The element type.
     std::uint64_t count = 0; ///< In elements.
+    plan_shape shape{};      ///< As given to the builder; otherwise without dimensions.
 
     friend bool operator==(const plan_argument&, const plan_argument&) = default;
 };
@@ -75,6 +76,8 @@ public:
     std::vector<plan_argument> inputs() const;     ///< In the order in which they were added.
     std::vector<plan_argument> parameters() const; ///< In the order in which they were added.
     std::vector<plan_argument> outputs() const;    ///< In the order in which they were added.
+    /// How many rows of a batch it computes, if the shape of an input or output says so; 0 if none does.
+    std::uint64_t rows() const noexcept;
 
     /// One line for each slot and for each op with all its fields.
     std::string to_text() const;

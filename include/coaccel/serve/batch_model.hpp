@@ -29,7 +29,7 @@ class COACCEL_DECL batch_model {
 public:
     batch_model() noexcept = default; ///< An empty model, which a batcher refuses.
 
-    /// A model of these plans, which may be given in any order.
+    /// A model of these plans, which may be given in any order. Shapes with rows must agree with the sizes.
     ///
     /// Errors: errc::invalid_argument, with a message that names the plan and the slot, if there is no plan, two plans
     /// have the same size, a plan has no input or no output, has parameters or states, or does not have the same
@@ -41,6 +41,11 @@ public:
     /// Errors: as above, and errc::length_mismatch if there are not as many sizes as plans.
     [[nodiscard]] static result<batch_model> create(const plan_set_description& set,
                                                     std::span<const std::uint32_t> sizes);
+
+    /// The plans of a set whose shapes tell how many rows each computes, as a set from a file may have.
+    ///
+    /// Errors: as above, and errc::invalid_argument for an input or output whose shape has no rows.
+    [[nodiscard]] static result<batch_model> create(const plan_set_description& set);
 
     std::span<const batch_plan> plans() const noexcept;                  ///< By size, the smallest first.
     std::span<const plan_argument> inputs() const noexcept;              ///< The inputs of one row.

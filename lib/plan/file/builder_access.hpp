@@ -17,7 +17,8 @@ struct builder_access {
     /// Returns false if the builder has refused the slot.
     static bool add_slot(plan_builder& b, const plan_slot& s)
     {
-        const any_ref made = b.add_slot(s.kind, s.type, s.count, s.name);
+        const any_ref made =
+            s.shape ? b.add_shaped(s.kind, s.type, s.shape, s.name) : b.add_slot(s.kind, s.type, s.count, s.name);
         if (s.durable)
             b.made_durable(made, {*s.durable});
         return b.draft_.problem == errc{};

@@ -78,14 +78,31 @@ bool record_fields::get(std::string_view name, std::vector<std::string>& texts)
     return true;
 }
 
+bool record_fields::get(std::string_view name, std::vector<std::uint64_t>& numbers)
+{
+    const node* const found = get(name, node_kind::list);
+    if (!found)
+        return false;
+    for (const node& item : found->items) {
+        if (item.kind != node_kind::number)
+            return problem_.invalid({name, " has ", describe(item), " instead of a number"});
+        if (!copy_number(name, item, dtype::u64, &numbers.emplace_back()))
+            return false;
+    }
+    return true;
+}
+
 bool record_fields::get_number(std::string_view name, dtype type, void* value)
 {
     const node* const found = get(name, node_kind::number);
-    if (!found)
-        return false;
-    if (found->type != type)
-        return problem_.invalid({name, " is ", describe(*found), " instead of ", to_string(type)});
-    std::memcpy(value, found->data.data(), found->data.size());
+    return found && copy_number(name, *found, type, value);
+}
+
+bool record_fields::copy_number(std::string_view name, const node& from, dtype type, void* value)
+{
+    if (from.type != type)
+        return problem_.invalid({name, " is ", describe(from), " instead of ", to_string(type)});
+    std::memcpy(value, from.data.data(), from.data.size());
     return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <coaccel/core/detail/op_error.hpp>
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ public:
     bool get(std::string_view name, std::string& text);
     bool get(std::string_view name, bool& value);
     bool get(std::string_view name, std::vector<std::string>& texts);
+    bool get(std::string_view name, std::vector<std::uint64_t>& numbers);
 
     template <element T>
     bool get(std::string_view name, T& value)
@@ -53,6 +55,7 @@ public:
 private:
     std::size_t position(std::string_view name) const noexcept;
     bool get_number(std::string_view name, dtype type, void* value);
+    bool copy_number(std::string_view name, const node& from, dtype type, void* value);
 
     const node& record_;
     file_problem& problem_;

@@ -44,6 +44,16 @@ bool read_number(record_fields& from, file_problem& problem, slot_record& made)
            problem.invalid({"its number among the common states is ", made.common, ", which is none"});
 }
 
+bool read_shape(record_fields& from, file_problem& problem, plan_slot& slot)
+{
+    if (!from.get("shape", slot.shape.dims) || (from.has("batched") && !from.get("batched", slot.shape.batched)))
+        return false;
+    if (slot.kind != slot_kind::input && slot.kind != slot_kind::output)
+        return problem.invalid({"its kind is ", to_string(slot.kind), ", but it has a shape"});
+    return slot.shape.count() == slot.count ||
+           problem.invalid({"its shape has ", slot.shape.count(), " elements, the slot ", slot.count});
+}
+
 } // namespace
 
 bool read_slot(const node& record, file_problem& problem, slot_record& made)
@@ -60,6 +70,8 @@ bool read_slot(const node& record, file_problem& problem, slot_record& made)
         return problem.invalid({"its type is ", escape_text(type.substr(0, 100))});
     made.slot.type = known.value();
     if (from.has("durable") && !read_rule(from, problem, made.slot))
+        return false;
+    if (from.has("shape") && !read_shape(from, problem, made.slot))
         return false;
     made.has_content = from.has("content");
     if (made.has_content) {
@@ -104,6 +116,14 @@ void write_slot(tree_writer& out, const plan_slot& s, const plan_content* conten
     out["kind"].text(to_string(s.kind));
     out["type"].text(to_string(s.type));
     out["count"].number(s.count);
+    if (s.shape) {
+        out["shape"].begin_list();
+        for (const std::uint64_t d : s.shape.dims)
+            out.number(d);
+        out.end();
+        if (s.shape.batched)
+            out["batched"].boolean(true);
+    }
     if (s.durable)
         out["durable"].text(to_string(*s.durable));
     if (content)

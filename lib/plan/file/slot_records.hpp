@@ -14,7 +14,7 @@
 namespace coaccel::detail {
 
 struct slot_record {
-    /// Its name, kind, type, count and rule.
+    /// Its name, kind, type, count, shape and rule.
     plan_slot slot;
     bool has_content = false;
     /// In the contents of the file.

@@ -54,6 +54,64 @@ TEST_SUITE("batch_model")
         CHECK(wrong.error().message() == "batch_model: the set has 2 plans, given 1 sizes");
     }
 
+    /// Plans of a set that copy rows of two by three elements.
+    plan_set_description shaped_set(std::vector<std::uint64_t> rows, plan_shape last = {{2, 3}})
+    {
+        plan_set_builder set("model");
+        for (const std::uint64_t n : rows) {
+            plan_builder& b = set.plan("rows" + std::to_string(n));
+            const plan_shape row = n == rows.back() ? last : plan_shape{{2, 3}};
+            const auto x = b.input<float>(batch_of(n, row), "x");
+            const auto y = b.output<float>(batch_of(n, row), "y");
+            b.add(memory::copy<float>{.src = x, .dst = y});
+        }
+        return set.finish().value();
+    }
+
+    TEST_CASE("takes the sizes of the plans from their shapes")
+    {
+        const auto m = batch_model::create(shaped_set({8, 1})).value();
+        REQUIRE(m.plans().size() == 2);
+        CHECK(m.plans()[0].rows == 1);
+        CHECK(m.plans()[1].rows == 8);
+        CHECK(m.inputs()[0] == plan_argument{"x", dtype::f32, 6, {{2, 3}}});
+        CHECK(m.outputs()[0] == plan_argument{"y", dtype::f32, 6, {{2, 3}}});
+    }
+
+    TEST_CASE("shapes that do not fit are refused with a message that names them")
+    {
+        const auto message = [](const auto& r) {
+            REQUIRE_FALSE(r);
+            CHECK(r.error() == errc::invalid_argument);
+            return r.error().message();
+        };
+        CHECK(message(batch_model::create(shaped_set({1, 8}, {{3, 2}}))) ==
+              "batch_model: the input x of the plan model.rows8 has the shape 3 x 2 in each row, that of another plan "
+              "2 x 3");
+        const auto set = shaped_set({4});
+        CHECK(message(batch_model::create({batch_plan{2, set[0]}})) ==
+              "batch_model: the input x of the plan model.rows4 has a shape of 4 rows, the plan a size of 2");
+        plan_set_builder flat("model");
+        plan_builder& b = flat.plan("one");
+        const auto x = b.input<float>(4, "x");
+        const auto y = b.output<float>(batch_of(2, {{2}}), "y");
+        b.add(memory::copy<float>{.src = x, .dst = y});
+        CHECK(message(batch_model::create(flat.finish().value())) ==
+              "batch_model: x of the plan model.one has a shape without rows");
+        CHECK(message(batch_model::create(plan_set_description())) == "batch_model: there is no plan");
+    }
+
+    TEST_CASE("a shape that only one of the plans has is taken over")
+    {
+        plan_builder b("flat");
+        const auto x = b.input<float>(6);
+        const auto y = b.output<float>(6);
+        b.add(memory::copy<float>{.src = x, .dst = y});
+        const auto set = shaped_set({4});
+        const auto m = batch_model::create({batch_plan{1, b.finish().value()}, batch_plan{4, set[0]}}).value();
+        CHECK(m.inputs()[0].shape == plan_shape{{2, 3}});
+    }
+
     TEST_CASE("plans that do not fit are refused with a message that names them")
     {
         CHECK(error_of({}) == "batch_model: there is no plan");

@@ -2,6 +2,7 @@
 #define COACCEL_PLAN_DETAIL_PLAN_DATA_HPP
 
 #include <coaccel/core/op_list.hpp>
+#include <coaccel/plan/plan_shape.hpp>
 
 #include <compare>
 #include <cstddef>
@@ -90,6 +91,8 @@ struct plan_slot {
     std::uint32_t index = 0;
     /// Of a durable state; empty for other slots.
     std::optional<suspect_rule> durable{};
+    /// Of an input or output, if it was given.
+    plan_shape shape{};
 
     std::uint64_t bytes() const noexcept { return count * size_of(type); }
     bool in_instance() const noexcept { return kind != slot_kind::constant && kind != slot_kind::state; }
