@@ -18,6 +18,8 @@ int main(int argc, char** argv)
         {"plan_host_vs_ops allocations_per_run allocations_per_run_depth64", plan_rows},
         {"plan_recover_warm plan_fault_stall plan_repeatable", plan_fault_rows},
         {"batcher_overhead batcher_idle_delay replica_balance", batcher_rows},
+        {"fair_share_error", fair_share_row},
+        {"hot_swap_lost hot_swap_latency", hot_swap_rows},
         {"worker_rtt_spin worker_rtt_spin_p99 worker_rtt_block worker_rtt_block_p99", worker_round_trip_rows},
         {"worker_depth64", worker_depth_row},
         {"worker_h2d_64m worker_d2h_64m worker_h2d_64m_pinned worker_d2h_64m_pinned", worker_copy_rows},

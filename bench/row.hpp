@@ -87,6 +87,8 @@ void gemm_rows(rows& table);
 void plan_rows(rows& table);
 void plan_fault_rows(rows& table);
 void batcher_rows(rows& table);
+void fair_share_row(rows& table);
+void hot_swap_rows(rows& table);
 void worker_round_trip_rows(rows& table);
 void worker_depth_row(rows& table);
 void worker_copy_rows(rows& table);

@@ -51,16 +51,31 @@ ca::result<request_metrics> make_metrics(const telemetry::registry& metrics)
 }
 //]
 
-// Requests of random sizes until the device is shut down, or `most` of them.
-asio::awaitable<ca::result<void>> load(ca::device gpu, request_metrics counts, int most)
+constexpr std::uint64_t row_size = 1024;
+
+ca::result<ca::plan_description> scale_plan()
+{
+    ca::plan_builder b("scale");
+    const auto x = b.input<float>(row_size);
+    const auto y = b.output<float>(row_size);
+    b.add(ca::memory::copy<float>{.src = x, .dst = y});
+    b.add(ca::blas::scal<float>{.x = y, .n = row_size, .alpha = 0.5f});
+    return b.finish();
+}
+
+// Requests of random sizes, each followed by a run of a plan, until the device is shut down, or `most` of them.
+asio::awaitable<ca::result<void>> load(ca::device gpu, ca::plan scale, request_metrics counts, int most)
 {
     std::minstd_rand chance(7);
     asio::steady_timer pause(co_await asio::this_coro::executor);
+    const std::vector<float> row(row_size, 1.0f);
+    std::vector<float> scaled(row_size);
     for (int i = 0; most == 0 || i < most; ++i) {
         const std::vector<float> numbers(1 + chance() % 4096, 1.0f);
         BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers));
         BOOST_OUTCOME_CO_TRYV(co_await gpu.async_exec(ca::blas::scal<float>{.x = x, .n = x.size(), .alpha = 2.0f}));
         BOOST_OUTCOME_CO_TRYV(co_await gpu.async_exec(ca::blas::nrm2<float>{.x = x, .n = x.size()}));
+        BOOST_OUTCOME_CO_TRYV(co_await scale.async_run(ca::from(row), ca::to(scaled)));
         counts.served.add();
         counts.sizes.observe(numbers.size());
         if (most == 0) {
@@ -100,14 +115,18 @@ asio::awaitable<ca::result<bool>> run(std::optional<int> port)
     BOOST_OUTCOME_CO_TRY(const auto kept, metrics.add(gpu, "gpu0")); // until `kept` is destroyed
     telemetry::http_endpoint_options where;
     where.port = static_cast<std::uint16_t>(port.value_or(0)); // 0: the system chooses one
+    if (const char* const token = std::getenv("TELEMETRY_TOKEN"))
+        where.token = token; // needed if others can reach the address
     BOOST_OUTCOME_CO_TRY(const auto endpoint, telemetry::http_endpoint::start(executor, metrics, where));
     std::cout << "http://127.0.0.1:" << endpoint.port() << "/\n" << std::flush;
     //]
 
     BOOST_OUTCOME_CO_TRY(const auto counts, make_metrics(metrics));
+    BOOST_OUTCOME_CO_TRY(const auto description, scale_plan());
+    BOOST_OUTCOME_CO_TRY(const auto scale, co_await gpu.async_load(description));
     bool right = true;
     if (!port) {
-        BOOST_OUTCOME_CO_TRYV(co_await load(gpu, counts, 20));
+        BOOST_OUTCOME_CO_TRYV(co_await load(gpu, scale, counts, 20));
         const std::string text = co_await get(endpoint.port(), "/metrics");
         const std::string ready = co_await get(endpoint.port(), "/readyz");
         std::cout << text.substr(text.find("\r\n\r\n") + 4);
@@ -115,7 +134,7 @@ asio::awaitable<ca::result<bool>> run(std::optional<int> port)
                 text.find("coaccel_device_calls_total{device=\"gpu0\",outcome=\"completed\"} ") != std::string::npos &&
                 ready.starts_with("HTTP/1.1 200");
     } else {
-        asio::co_spawn(executor, load(gpu, counts, 0), asio::detached);
+        asio::co_spawn(executor, load(gpu, scale, counts, 0), asio::detached);
         asio::signal_set signals(executor, SIGINT, SIGTERM);
         co_await signals.async_wait(asio::use_awaitable);
     }

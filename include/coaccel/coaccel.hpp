@@ -20,6 +20,7 @@
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
+#include <coaccel/ops/prim.hpp>
 #include <coaccel/ops/rand.hpp>
 #include <coaccel/plan/plan_builder.hpp>
 #include <coaccel/plan/plan_set_builder.hpp>
@@ -45,6 +46,9 @@
 /// Functions in a shared object of the user, such as kernels compiled by nvcc: the op `call`, and the interface that
 /// a plug-in implements.
 
+/// @namespace coaccel::prim
+/// Ops on elements: arithmetic, functions, comparisons and conversions, with broadcasting.
+
 /// @namespace coaccel::rand
 /// Random numbers, with cuRAND on a GPU.
 
@@ -53,8 +57,8 @@
 /// coaccel.hpp: include coaccel/telemetry/registry.hpp, http_endpoint.hpp, nvml_source.hpp and trace_json.hpp.
 
 /// @namespace coaccel::serve
-/// Dynamic batching and replicas. Not included by coaccel.hpp: include coaccel/serve/dynamic_batcher.hpp,
-/// coaccel/serve/function_batcher.hpp and coaccel/serve/replica_pool.hpp.
+/// Dynamic batching, replicas, fair share and rate limits. Not included by coaccel.hpp: include
+/// coaccel/serve/dynamic_batcher.hpp, function_batcher.hpp, replica_pool.hpp, fair_share.hpp and rate_limiter.hpp.
 
 /// @namespace coaccel::cuda
 /// The NVIDIA libraries that the CUDA backend opens at run time.

@@ -24,7 +24,7 @@ restart_budget::decision restart_budget::restart(time_point now, double random)
         return {directive::escalate, duration::zero(), true};
     std::erase_if(restarts_, [&](time_point at) { return now - at >= policy_.window; });
     const duration delay = backoff(restarts_.size(), random);
-    restarts_.push_back(now + delay);
+    restarts_.push_back(delay < time_point::max() - now ? now + delay : time_point::max());
     return {directive::restart, delay};
 }
 

@@ -59,6 +59,11 @@ supervisor::executor_type supervisor::get_executor() const noexcept
     return state_->executor();
 }
 
+supervisor_stats supervisor::stats() const noexcept
+{
+    return state_->stats();
+}
+
 void supervisor::start(child_listener listener)
 {
     state_->start_below(std::move(listener));

@@ -29,7 +29,8 @@ unsigned next_number() noexcept
 supervisor_state::supervisor_state(asio::any_io_executor ex, const restart_policy& policy,
                                    std::vector<std::shared_ptr<supervised>> children)
     : executor_(std::move(ex)), strand_(asio::make_strand(executor_.get())), policy_(policy),
-      children_(std::move(children)), number_(next_number()), chance_(std::random_device{}())
+      children_(std::move(children)), number_(next_number()), chance_(std::random_device{}()),
+      child_count_(children_.size())
 {
     enlist(executor_.get());
 }
@@ -42,6 +43,19 @@ supervisor_state::~supervisor_state()
 void supervisor_state::add(std::shared_ptr<supervised> c)
 {
     children_.push_back(std::move(c));
+    ++child_count_;
+}
+
+supervisor_stats supervisor_state::stats() const noexcept
+{
+    supervisor_stats s;
+    s.children = child_count_;
+    s.failures = child_failures_;
+    s.restarts = restarts_;
+    s.escalations = escalations_;
+    const std::lock_guard lock(mutex_);
+    s.running = running_ && !shut_down_;
+    return s;
 }
 
 template <class Fn>
@@ -167,7 +181,7 @@ void supervisor_state::begin(child_listener parent)
     failures_.assign(children_.size(), {});
     machine_.emplace(policy_, children_.size());
     timer_.emplace(executor_.get());
-    apply(machine_->start());
+    apply(machine_->start(), starts::first);
 }
 
 void supervisor_state::on_event(std::size_t index, std::uint64_t incarnation, child_event event, error_code ec)
@@ -177,6 +191,7 @@ void supervisor_state::on_event(std::size_t index, std::uint64_t incarnation, ch
     if (event == child_event::stopped)
         return apply(machine_->child_stopped(index, clock::now()));
     failures_[index] = ec;
+    ++child_failures_;
     const double random = static_cast<double>(chance_() - chance_.min()) /
                           (static_cast<double>(chance_.max()) - static_cast<double>(chance_.min()) + 1.0);
     const auto step = machine_->child_failed(index, ec, clock::now(), random);
@@ -194,8 +209,10 @@ void supervisor_state::end_all(error_code reason)
     apply(machine_->stop());
 }
 
-void supervisor_state::apply(const supervision_step& step)
+void supervisor_state::apply(const supervision_step& step, starts which)
 {
+    if (which == starts::again)
+        restarts_ += step.start.size();
     for (const std::size_t index : step.stop)
         children_[index]->stop();
     for (const std::size_t index : step.start)
@@ -209,6 +226,7 @@ void supervisor_state::apply(const supervision_step& step)
     if (step.finished)
         return finish();
     arm_timer();
+    escalations_ += step.escalate ? 1 : 0;
     if (step.escalate && parent_)
         parent_(child_event::failed, *step.escalate);
     else if (step.escalate)

@@ -4,6 +4,7 @@
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/actor/supervised.hpp>
 #include <coaccel/actor/supervision.hpp>
+#include <coaccel/actor/supervisor_stats.hpp>
 #include <coaccel/core/detail/async_op.hpp>
 #include <coaccel/core/detail/shutdown_hook.hpp>
 #include <coaccel/core/log.hpp>
@@ -12,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,6 +33,7 @@ public:
 
     const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
     void add(std::shared_ptr<supervised> c);
+    supervisor_stats stats() const noexcept;
 
     void run(async_op_base& op);
     void stop(async_op_base& op);
@@ -55,7 +58,9 @@ private:
     void begin(child_listener parent);
     void on_event(std::size_t index, std::uint64_t incarnation, child_event event, error_code ec);
     void end_all(error_code reason);
-    void apply(const supervision_step& step);
+    /// Whether children are started because the run begins, or again after a failure.
+    enum class starts : std::uint8_t { first, again };
+    void apply(const supervision_step& step, starts which = starts::again);
     void start_child(std::size_t index);
     void retire_all(error_code reason);
     void retire_child(std::size_t index, error_code reason);
@@ -77,7 +82,13 @@ private:
     const unsigned number_;
     std::minstd_rand chance_;
 
-    std::mutex mutex_;
+    // Read by any thread.
+    std::atomic<std::uint64_t> child_count_;
+    std::atomic<std::uint64_t> child_failures_{0};
+    std::atomic<std::uint64_t> restarts_{0};
+    std::atomic<std::uint64_t> escalations_{0};
+
+    mutable std::mutex mutex_;
     wait_list runs_; // at most one
     wait_list stops_;
     // Always armed while running: its pending wait keeps this state alive and ends with the context.

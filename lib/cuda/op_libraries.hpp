@@ -12,6 +12,7 @@
     X(interop)                                                                                                         \
     X(jit)                                                                                                             \
     X(plan)                                                                                                            \
+    X(prim)                                                                                                            \
     X(rand)                                                                                                            \
     X(user)
 

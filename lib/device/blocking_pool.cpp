@@ -13,8 +13,8 @@ asio::execution_context::id blocking_pool::id;
 
 namespace {
 
-constexpr std::size_t most_contexts = 64;
-constexpr std::size_t most_compilers = 2;
+/// The largest number of threads of each kind. Few copies at a time use the whole bandwidth of the memory.
+constexpr std::array<std::size_t, 3> most_threads{64, 2, 4};
 
 } // namespace
 
@@ -35,8 +35,8 @@ bool blocking_pool::run(kind what, std::function<void()> job, std::function<void
         return true;
     auto& threads = threads_[static_cast<std::size_t>(what)];
     if (!threads)
-        threads = std::make_unique<thread_pool>(what == kind::contexts ? most_contexts : most_compilers);
-    if (what == kind::compiling)
+        threads = std::make_unique<thread_pool>(most_threads[static_cast<std::size_t>(what)]);
+    if (what != kind::contexts)
         return threads->run([this, job = std::move(job)] {
             if (!closed_)
                 job();

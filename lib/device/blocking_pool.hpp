@@ -29,6 +29,8 @@ public:
         contexts,
         /// Compiling. Jobs that have not begun when the execution context is destroyed are dropped.
         compiling,
+        /// Copying large amounts of memory. Dropped like compilations.
+        copying,
     };
 
     explicit blocking_pool(boost::asio::execution_context& owner);
@@ -45,7 +47,7 @@ private:
 
     std::mutex mutex_;
     std::list<std::function<void()>> hurries_;
-    std::array<std::unique_ptr<thread_pool>, 2> threads_;
+    std::array<std::unique_ptr<thread_pool>, 3> threads_;
     std::atomic<bool> closed_{false};
     /// The fork count of the process that has the threads.
     std::atomic<std::uint32_t> forks_;

@@ -3,9 +3,11 @@
 
 #include <coaccel/core/detail/async_op.hpp>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
-#include <utility>
 
 namespace coaccel::detail {
 
@@ -15,6 +17,9 @@ namespace coaccel::detail {
 /// A handler may block, throw, or run the executor itself. While it runs, the executor's other threads and the handler
 /// itself must be able to reach the remaining completions. Therefore a runner is in the executor's queue whenever
 /// completions are left. Posting each of them would achieve the same, but costs more than most handlers.
+///
+/// Completions wait in a ring, from which a thread takes one with a single atomic operation, and in a list with a lock
+/// when the ring is full.
 class completion_queue {
 public:
     completion_queue() = default;
@@ -40,14 +45,8 @@ public:
     template <class PostRunner>
     void add(async_op_list& more, PostRunner post_runner)
     {
-        // Usually there is only one, which needs no lock.
-        if (more.has_one() && idle() && !posted_.load(std::memory_order_acquire)) {
-            posted_.store(true, std::memory_order_relaxed);
-            single_.store(more.pop_front(), std::memory_order_release);
-            post_runner();
-        } else if (!more.empty()) {
-            add_to_list(more, post_runner);
-        }
+        if (!more.empty())
+            put(more, post_runner);
     }
 
     /// Adds on a thread of the executor, which must then call `run` with the returned value.
@@ -58,7 +57,7 @@ public:
         if (idle())
             mine.first = more.pop_front();
         if (!more.empty()) {
-            add_to_list(more, post_runner);
+            put(more, post_runner);
             mine.more = true;
         }
         return mine;
@@ -85,7 +84,7 @@ public:
 
     void take_all(async_op_list& out) noexcept
     {
-        if (async_op_base* p = single_.exchange(nullptr, std::memory_order_acquire))
+        while (async_op_base* p = pop_ring())
             out.push_back(*p);
         const std::scoped_lock lock(mutex_);
         out.append(list_);
@@ -118,78 +117,100 @@ private:
         int left_;
     };
 
-    struct step {
-        /// Null: all have been called, or other threads are calling them.
-        async_op_base* next = nullptr;
-        /// No completion follows. Those added later are called by other threads.
-        bool last = true;
-    };
-
     /// No completion waits. Called only by the thread that adds.
     bool idle() const noexcept
     {
-        return !listed_.load(std::memory_order_acquire) && !single_.load(std::memory_order_acquire);
+        return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed) &&
+               !listed_.load(std::memory_order_acquire);
     }
 
     template <class PostRunner>
-    void add_to_list(async_op_list& more, PostRunner& post_runner)
+    void put(async_op_list& more, PostRunner& post_runner)
     {
-        bool post = false;
-        {
+        // Not before those in the list.
+        if (!listed_.load(std::memory_order_acquire)) {
+            std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+            // Acquire: the place of a completion that was taken has been read.
+            while (!more.empty() && tail - head_.load(std::memory_order_acquire) < ring_size)
+                ring_[tail++ % ring_size].store(more.pop_front(), std::memory_order_relaxed);
+            tail_.store(tail, std::memory_order_seq_cst);
+        }
+        if (!more.empty()) {
             const std::scoped_lock lock(mutex_);
             list_.append(more);
             listed_.store(true, std::memory_order_seq_cst);
-            post = !posted_.exchange(true, std::memory_order_seq_cst);
         }
-        if (post)
+        ensure_runner(post_runner);
+    }
+
+    /// A runner that has begun clears the flag before it looks for completions. So one that is seen as posted here
+    /// finds all that were added before.
+    template <class PostRunner>
+    void ensure_runner(PostRunner& post_runner)
+    {
+        if (!posted_.load(std::memory_order_seq_cst) && !posted_.exchange(true, std::memory_order_seq_cst))
             post_runner();
     }
 
-    template <class PostRunner>
-    step take(PostRunner& post_runner)
+    /// Null: the ring is empty.
+    async_op_base* pop_ring() noexcept
     {
-        step s;
-        if (single_.load(std::memory_order_relaxed))
-            s.next = single_.exchange(nullptr, std::memory_order_acquire);
-        if (!listed_.load(std::memory_order_seq_cst))
-            return s;
-        bool post = false;
-        {
-            const std::scoped_lock lock(mutex_);
-            // A single completion added before those in the list may have been missed above.
-            if (!s.next)
-                s.next = single_.exchange(nullptr, std::memory_order_acquire);
-            if (!s.next)
-                s.next = list_.pop_front();
-            s.last = list_.empty();
-            // Release: a thread that adds and sees the empty list also sees whether a runner is posted.
-            listed_.store(!s.last, std::memory_order_release);
-            post = !s.last && !posted_.exchange(true, std::memory_order_seq_cst);
+        std::uint64_t head = head_.load(std::memory_order_acquire);
+        while (head != tail_.load(std::memory_order_seq_cst)) {
+            async_op_base* const p = ring_[head % ring_size].load(std::memory_order_relaxed);
+            // If it succeeds, no other thread has taken or replaced what was read.
+            if (head_.compare_exchange_weak(head, head + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+                return p;
         }
-        if (post)
-            post_runner();
-        return s;
+        return nullptr;
+    }
+
+    /// Null: all have been called, or other threads are calling them.
+    async_op_base* pop() noexcept
+    {
+        if (async_op_base* const p = pop_ring())
+            return p;
+        if (!listed_.load(std::memory_order_seq_cst))
+            return nullptr;
+        const std::scoped_lock lock(mutex_);
+        // Those in the list may have come after some in the ring that were missed above.
+        if (async_op_base* const p = pop_ring())
+            return p;
+        async_op_base* const p = list_.pop_front();
+        listed_.store(!list_.empty(), std::memory_order_release);
+        return p;
     }
 
     template <class PostRunner>
     void call_those_left(calls& here, PostRunner& post_runner)
     {
         while (here.may_go_on()) {
-            const step s = take(post_runner);
-            if (s.next)
-                here.call(*s.next);
-            if (s.last)
+            async_op_base* const next = pop();
+            // Those added later are called by other threads.
+            const bool last = head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_seq_cst) &&
+                              !listed_.load(std::memory_order_seq_cst);
+            if (!last)
+                ensure_runner(post_runner);
+            if (next)
+                here.call(*next);
+            if (last)
                 return;
         }
     }
 
+    /// A full batch, and more than most turns complete.
+    static constexpr std::size_t ring_size = 128;
+
     /// A runner is in the executor's queue.
     std::atomic<bool> posted_{false};
-    /// Precedes the completions in the list.
-    std::atomic<async_op_base*> single_{nullptr};
     /// The list is not empty.
     std::atomic<bool> listed_{false};
+    /// How many were taken from the ring, and how many were put there.
+    std::atomic<std::uint64_t> head_{0};
+    std::atomic<std::uint64_t> tail_{0};
+    std::array<std::atomic<async_op_base*>, ring_size> ring_{};
     std::mutex mutex_;
+    /// Follow those in the ring.
     async_op_list list_;
 };
 

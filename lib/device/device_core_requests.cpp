@@ -12,6 +12,20 @@ namespace {
 // How many requests one turn starts before it yields the executor.
 constexpr int launches_per_turn = 256;
 
+/// Adds what a loaded plan does now to the row of its name.
+void add_loaded(std::vector<plan_stats>& rows, const loaded_plan& p)
+{
+    auto row = std::ranges::find(rows, p.title.text, &plan_stats::op);
+    if (row == rows.end()) {
+        rows.emplace_back().op = p.title.text;
+        row = rows.end() - 1;
+    }
+    row->instances += p.instances.size();
+    row->running += p.running();
+    row->waiting += p.pool.parked();
+    row->quarantined += p.is_quarantined() ? 1 : 0;
+}
+
 } // namespace
 
 void device_core::on_request(request& r)
@@ -291,6 +305,9 @@ void device_core::fill(device_stats& s) const
     s.memory.reserved += s.memory.shared;
     s.memory.high_water += s.memory.shared;
     statistics_.fill(s);
+    for (const auto& p : plans_.all())
+        if (!p->data.over_buffers)
+            add_loaded(s.plans, *p);
 }
 
 } // namespace coaccel::detail

@@ -180,8 +180,11 @@ void device_core::note_started(request& r) noexcept
             if (s)
                 s->trust.write_started();
     if (r.suspicion != suspicion::none) {
-        if (r.losses > 0)
+        if (r.losses > 0) {
             ++reruns_;
+            if (r.pool)
+                statistics_.rerun(r);
+        }
         isolation_end_ = clock::time_point::max();
         limit_isolation();
         // It may run beside one that takes very long.

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -43,6 +44,10 @@ public:
     template <class Owner>
     [[nodiscard]] bool wait_until(timer_rule::time_point when, timer_rule::time_point now, Owner& owner)
     {
+        // Set before the owner was woken, so the turn that this has caused sees it. The handler of an earlier wait can
+        // still be called when the timer has been cancelled or set again: it says nothing about this one.
+        if (timer_rule_.is_set() && expired_ == waits_)
+            timer_rule_.expired();
         switch (timer_rule_.wait_until(when, now)) {
         case timer_rule::action::none: return true;
         case timer_rule::action::look_again: return false;
@@ -50,9 +55,13 @@ public:
         case timer_rule::action::set: break;
         }
         timer_->expires_at(when);
-        timer_->async_wait([weak = owner.weak_from_this()](const error_code& ec) {
-            if (auto self = ec ? nullptr : weak.lock())
+        timer_->async_wait([this, n = ++waits_, weak = owner.weak_from_this()](const error_code& ec) {
+            if (auto self = ec ? nullptr : weak.lock()) {
+                // Part of the owner. On several threads the handler of an earlier wait can be the later one.
+                for (auto last = expired_.load(); last < n && !expired_.compare_exchange_weak(last, n);) {
+                }
                 self->wake();
+            }
         });
         return true;
     }
@@ -66,6 +75,8 @@ public:
         /// A context is created or closed on another thread. Not owned by that thread, because it does not exist in a
         /// forked child.
         context,
+        /// Requests wait that are no work themselves.
+        requests,
     };
 
     void begin(work w) { guard(w).emplace(get()); }
@@ -78,6 +89,7 @@ public:
         timer_.reset();
         end(work::stopping);
         end(work::context);
+        end(work::requests);
     }
 
     /// Moves the executor to `out`, to be destroyed outside all locks.
@@ -94,7 +106,11 @@ private:
     post_room runner_room_;
     std::optional<asio::steady_timer> timer_;
     timer_rule timer_rule_;
-    std::array<std::optional<work_guard>, 2> guards_;
+    /// The number of waits for the timer, which is the number of the last one.
+    std::uint64_t waits_ = 0;
+    /// The last wait whose handler was called because the timer had expired.
+    std::atomic<std::uint64_t> expired_{0};
+    std::array<std::optional<work_guard>, 3> guards_;
 };
 
 } // namespace coaccel::detail

@@ -65,6 +65,9 @@ public:
     /// Whether runs of this plan wait.
     bool has_waiting() const noexcept { return parked_ > 0; }
 
+    /// How many runs of this plan wait.
+    std::size_t parked() const noexcept { return parked_; }
+
     /// Whether a run waits for another instance, and not only for its turn.
     bool is_short() const noexcept { return parked_ > 0 && !has_free(); }
 

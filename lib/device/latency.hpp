@@ -26,7 +26,9 @@ public:
     op_latency summary(std::string op) const;
 
 private:
-    // Up to 2^42 ns, about 73 minutes.
+    static std::chrono::nanoseconds upper(std::size_t bucket) noexcept;
+
+    // Shifted by one nanosecond, so that powers of two are upper bounds of buckets. Up to 2^42 ns, about 73 minutes.
     std::array<std::uint64_t, log_buckets::count> counts_{};
     std::uint64_t count_ = 0;
     std::chrono::nanoseconds max_{};

@@ -8,6 +8,31 @@
 #include <utility>
 
 namespace coaccel::detail {
+namespace {
+
+/// Counts in a device_stats or a plan_stats.
+template <class Stats>
+void count_end(Stats& s, const error_code& ec) noexcept
+{
+    if (!ec)
+        ++s.completed;
+    else if (ec == boost::asio::error::operation_aborted)
+        ++s.cancelled;
+    else if (ec == errc::deadline_exceeded)
+        ++s.expired;
+    else
+        ++s.failed;
+}
+
+/// Of the completed run of a plan.
+template <class Stats>
+void count_bytes(Stats& s, const request& run) noexcept
+{
+    s.bytes_to_device += run.bytes - run.bytes_to_host;
+    s.bytes_to_host += run.bytes_to_host;
+}
+
+} // namespace
 
 op_statistics::row& op_statistics::row_of(const request& r)
 {
@@ -29,38 +54,60 @@ try {
     // No memory for a new row: the op is missing from the latencies.
 }
 
+plan_stats* op_statistics::plan_row(const request& r) noexcept
+try {
+    auto& plan = row_of(r).plan;
+    if (!plan)
+        plan = std::make_unique<plan_stats>();
+    return plan.get();
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
 void op_statistics::ended(const request& r, const error_code& ec) noexcept
 {
-    if (ec) {
-        auto& counter = ec == boost::asio::error::operation_aborted ? cancelled_
-                        : ec == errc::deadline_exceeded             ? expired_
-                                                                    : failed_;
-        ++counter;
+    count_end(counts_, ec);
+    plan_stats* const plan = r.pool ? plan_row(r) : nullptr;
+    if (plan)
+        count_end(*plan, ec);
+    if (ec)
         return;
-    }
-    ++completed_;
     const auto ops = counted_ops(r);
-    ops_ += ops.size();
+    counts_.ops += ops.size();
     if (r.pool) {
-        bytes_to_device_ += r.bytes - r.bytes_to_host;
-        bytes_to_host_ += r.bytes_to_host;
+        count_bytes(counts_, r);
+        if (plan)
+            count_bytes(*plan, r);
         return;
     }
     if (r.bytes > 0 && !ops.back().info->operands.empty())
-        (writes(ops.back().info->operands.front().mode) ? bytes_to_device_ : bytes_to_host_) += r.bytes;
+        (writes(ops.back().info->operands.front().mode) ? counts_.bytes_to_device : counts_.bytes_to_host) += r.bytes;
+}
+
+void op_statistics::rerun(const request& r) noexcept
+{
+    if (plan_stats* const plan = plan_row(r))
+        ++plan->reruns;
 }
 
 void op_statistics::fill(device_stats& s) const
 {
-    s.completed = completed_;
-    s.failed = failed_;
-    s.cancelled = cancelled_;
-    s.expired = expired_;
-    s.ops = ops_;
-    s.bytes_to_device = bytes_to_device_;
-    s.bytes_to_host = bytes_to_host_;
-    for (const auto& [key, r] : rows_)
-        s.latencies.push_back(r->times.summary(r->name));
+    s.completed = counts_.completed;
+    s.failed = counts_.failed;
+    s.cancelled = counts_.cancelled;
+    s.expired = counts_.expired;
+    s.ops = counts_.ops;
+    s.bytes_to_device = counts_.bytes_to_device;
+    s.bytes_to_host = counts_.bytes_to_host;
+    for (const auto& [key, r] : rows_) {
+        // A plan whose runs were all refused has no latencies.
+        if (r->times.count() > 0)
+            s.latencies.push_back(r->times.summary(r->name));
+        if (!r->plan)
+            continue;
+        s.plans.push_back(*r->plan);
+        s.plans.back().op = r->name;
+    }
 }
 
 } // namespace coaccel::detail

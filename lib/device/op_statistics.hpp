@@ -23,6 +23,9 @@ public:
     /// A request has ended, whether it was started on a context or not.
     void ended(const request& r, const error_code& ec) noexcept;
 
+    /// The run of a plan was started again. Preconditions: it has a pool.
+    void rerun(const request& r) noexcept;
+
     void fill(device_stats& s) const;
 
 private:
@@ -34,15 +37,24 @@ private:
         explicit row(std::string n) : name(std::move(n)) {}
         std::string name;
         latency_histogram times;
+        /// Only for plans.
+        std::unique_ptr<plan_stats> plan;
     };
 
-    std::uint64_t completed_ = 0;
-    std::uint64_t failed_ = 0;
-    std::uint64_t cancelled_ = 0;
-    std::uint64_t expired_ = 0;
-    std::uint64_t ops_ = 0;
-    std::uint64_t bytes_to_device_ = 0;
-    std::uint64_t bytes_to_host_ = 0;
+    /// Null: there is no memory for it.
+    plan_stats* plan_row(const request& r) noexcept;
+
+    struct counts {
+        std::uint64_t completed = 0;
+        std::uint64_t failed = 0;
+        std::uint64_t cancelled = 0;
+        std::uint64_t expired = 0;
+        std::uint64_t ops = 0;
+        std::uint64_t bytes_to_device = 0;
+        std::uint64_t bytes_to_host = 0;
+    };
+
+    counts counts_;
     boost::unordered_flat_map<std::uint64_t, std::unique_ptr<row>> rows_;
     /// The row of the last lookup: usually the next one is the same.
     row* last_row_ = nullptr;

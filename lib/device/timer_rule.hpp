@@ -37,6 +37,13 @@ public:
         return when == never ? action::cancel : action::set;
     }
 
+    /// Whether the timer was set and has not been cancelled, as far as is known.
+    bool is_set() const noexcept { return set_to_ != never; }
+
+    /// The timer has expired. By the clock of the device that may be a little before the time to which it was set; then
+    /// it must be set again.
+    void expired() noexcept { set_to_ = never; }
+
 private:
     static constexpr time_point never = time_point::max();
 

@@ -13,6 +13,7 @@ namespace {
 struct registry {
     std::mutex mutex;
     std::uint64_t last_id = 0;
+    std::uint64_t from_cache = 0;
     boost::unordered_flat_map<std::uint64_t, std::weak_ptr<const image>> images;
     std::vector<host_function> host_functions;
 };
@@ -66,7 +67,15 @@ std::shared_ptr<const image> register_image(std::shared_ptr<image> made)
     const std::scoped_lock lock(r.mutex);
     made->id = ++r.last_id;
     r.images.emplace(made->id, made);
+    r.from_cache += made->from_cache ? 1 : 0;
     return made;
+}
+
+image_counts count_images() noexcept
+{
+    auto& r = instance();
+    const std::scoped_lock lock(r.mutex);
+    return {r.images.size(), r.last_id - r.from_cache, r.from_cache};
 }
 
 std::shared_ptr<const image> find_image(std::uint64_t id) noexcept

@@ -13,6 +13,14 @@ COACCEL_DECL error_code no_kernel(std::string_view op) noexcept;
 /// Assigns the image its id. find_image finds it for as long as it exists.
 COACCEL_DECL std::shared_ptr<const image> register_image(std::shared_ptr<image> made);
 
+/// What the process has compiled.
+struct image_counts {
+    std::uint64_t existing = 0;   ///< Images that exist now.
+    std::uint64_t compiled = 0;   ///< Images that were made by a compiler, or have only a host function.
+    std::uint64_t from_cache = 0; ///< Images whose code was found in a cache of an earlier compilation.
+};
+COACCEL_DECL image_counts count_images() noexcept;
+
 /// Null if there is no such image, or not any more.
 COACCEL_DECL std::shared_ptr<const image> find_image(std::uint64_t id) noexcept;
 

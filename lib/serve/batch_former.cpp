@@ -51,10 +51,11 @@ error_code batch_former::offer(batch_request& r, time_point now)
     // Without other requests it is always tried, so that an estimate that is too long corrects itself.
     if (r.options.deadline != exec_options::no_deadline && (running_ > 0 || queued() > 0)) {
         const auto needed = wait_before(r) + estimates_.of(r.shape, r.rows);
-        if (r.options.deadline - now < needed)
+        const auto left = time_between(now, r.options.deadline);
+        if (left < needed)
             return op_error(errc::deadline_exceeded, rules_.name,
-                            {"the deadline is in ", microseconds(r.options.deadline - now),
-                             " us, and the request would take about ", microseconds(needed), " us"});
+                            {"the deadline is in ", microseconds(left), " us, and the request would take about ",
+                             microseconds(needed), " us"});
     }
     r.arrived = now;
     r.sequence = arrivals_ + 1;
@@ -87,10 +88,10 @@ void batch_former::add(batch_request& r, place where)
     }
 }
 
-void batch_former::remove(batch_request& r) noexcept
+/// Removes the request from its group, which may be empty afterwards.
+void batch_former::unlink(group& g, std::size_t level, batch_request& r) noexcept
 {
-    group& g = *static_cast<group*>(std::exchange(r.group, nullptr));
-    const std::size_t level = level_of(r);
+    r.group = nullptr;
     g.waiting[level].erase(request_list::s_iterator_to(r));
     g.level_rows[level] -= r.rows;
     rows_[level] -= r.rows;
@@ -99,6 +100,12 @@ void batch_former::remove(batch_request& r) noexcept
         g.deadlines.erase(group_deadline_set::s_iterator_to(r));
         deadlines_.erase(deadline_set::s_iterator_to(r));
     }
+}
+
+void batch_former::remove(batch_request& r) noexcept
+{
+    group& g = *static_cast<group*>(r.group);
+    unlink(g, level_of(r), r);
     if (g.rows() == 0)
         erase(g);
 }
@@ -147,9 +154,13 @@ batch_former::group& batch_former::group_for(const batch_request& r, place where
         group* const next = groups_.empty() ? nullptr : where == place::front ? &groups_.front() : &groups_.back();
         return next && next->shape == r.shape ? *next : add_group(r.shape, where);
     }
+    if (recent_ && recent_->shape == r.shape)
+        return *recent_;
     const auto found = by_shape_.find(r.shape);
-    if (found != by_shape_.end())
-        return *found->second;
+    if (found != by_shape_.end()) {
+        recent_ = &*found->second;
+        return *recent_;
+    }
     group& made = add_group(r.shape, place::back);
     try {
         by_shape_.emplace(r.shape, made.here);
@@ -157,6 +168,7 @@ batch_former::group& batch_former::group_for(const batch_request& r, place where
         groups_.pop_back();
         throw;
     }
+    recent_ = &made;
     return made;
 }
 
@@ -172,6 +184,8 @@ void batch_former::erase(group& g) noexcept
 {
     if (!keeps_order())
         by_shape_.erase(g.shape);
+    if (recent_ == &g)
+        recent_ = nullptr;
     groups_.erase(g.here);
 }
 
@@ -192,8 +206,9 @@ batch_former::time_point batch_former::due_time(const group& g) const noexcept
     const batch_request& first = *g.deadlines.begin();
     // Twice the mean, because runs vary; at least half of the time that there is, because the mean may be unknown.
     const duration reserve =
-        std::max<duration>(2 * estimates_.of(g.shape, rows), (first.options.deadline - first.arrived) / 2);
-    return std::min(waited, std::max(first.arrived, first.options.deadline - reserve));
+        std::max<duration>(2 * estimates_.of(g.shape, rows), time_between(first.arrived, first.options.deadline) / 2);
+    const bool at_once = time_between(first.arrived, first.options.deadline) <= reserve;
+    return std::min(waited, at_once ? first.arrived : first.options.deadline - reserve);
 }
 
 bool batch_former::is_due(const group& g, time_point now) const noexcept
@@ -236,27 +251,23 @@ void batch_former::take(group& g, std::vector<batch_request*>& out)
 {
     std::uint32_t left = rows_to_take(g);
     // So that nothing can fail once a request has left the group.
-    out.reserve(out.size() + left);
+    const std::size_t before = out.size();
+    out.reserve(before + left);
     ++running_;
-    bool first = true;
-    for (std::size_t level = 0; level < priority_count;) {
+    for (std::size_t level = 0; level < priority_count && left > 0; ++level) {
         request_list& waiting = g.waiting[level];
-        if (waiting.empty()) {
-            ++level;
-            continue;
+        while (left > 0 && !waiting.empty()) {
+            batch_request& r = waiting.front();
+            // The first one always fits into a batch of max_rows, although a smaller size may have been aimed at.
+            if (r.rows > left && out.size() > before)
+                return;
+            left -= std::min(left, r.rows);
+            unlink(g, level, r);
+            out.push_back(&r);
         }
-        batch_request& r = waiting.front();
-        // The first one always fits into a batch of max_rows, although a smaller size may have been aimed at.
-        if (r.rows > left && !first)
-            return;
-        first = false;
-        left -= std::min(left, r.rows);
-        const bool last = g.rows() == r.rows;
-        remove(r);
-        out.push_back(&r);
-        if (last || left == 0)
-            return;
     }
+    if (g.rows() == 0)
+        erase(g);
 }
 
 /// The time of the batches that must start before the request, one after another in each place.

@@ -152,6 +152,7 @@ private:
     group& add_group(std::uint64_t shape, place where);
     void add(batch_request& r, place where);
     void erase(group& g) noexcept;
+    void unlink(group& g, std::size_t level, batch_request& r) noexcept;
     bool is_full(const group& g) const noexcept;
     bool is_due(const group& g, time_point now) const noexcept;
     /// When its oldest request has waited long enough, or the batch must start because of a deadline.
@@ -183,6 +184,8 @@ private:
     /// In the order in which they were made.
     std::list<group> groups_;
     boost::unordered_flat_map<std::uint64_t, std::list<group>::iterator> by_shape_;
+    /// Where the last request was added, unless it is gone: the next one often has the same shape.
+    group* recent_ = nullptr;
     deadline_set deadlines_;
     std::array<std::uint64_t, priority_count> queued_{};
     /// All rows that wait, by level.

@@ -38,9 +38,11 @@ void cancel_batched(const batcher_ptr& core, std::uint64_t cancel_id, asio::canc
         core->cancel(cancel_id, type);
 }
 
-asio::any_io_executor executor_of(const batcher_ptr& core) noexcept
+const asio::any_io_executor& executor_of(const batcher_ptr& core) noexcept
 {
-    return core ? core->executor() : asio::any_io_executor(asio::system_executor());
+    // Never destroyed: objects with static storage duration may use it.
+    static const auto& none = *new asio::any_io_executor(asio::system_executor());
+    return core ? core->executor() : none;
 }
 
 void ended(const batcher_ptr& core, batch_run& run) noexcept

@@ -1,3 +1,4 @@
+#include "posix/fork_detector.hpp"
 #include "serve/batcher_core_messages.hpp"
 #include "serve/later.hpp"
 
@@ -45,7 +46,7 @@ batcher_ptr batcher_core::make(asio::any_io_executor ex, const serve::batcher_op
 batcher_core::batcher_core(asio::any_io_executor ex, const serve::batcher_options& options,
                            std::vector<std::uint32_t> sizes, std::unique_ptr<batch_runner> runner)
     : executor_(std::move(ex)), options_(options), former_(rules_of(options, std::move(sizes), runner->places())),
-      runner_(std::move(runner)), completions_(context_of(executor())), budget_(options.restart),
+      runner_(std::move(runner)), completions_(context_of(executor())), budget_(options.restart), forks_(fork_count()),
       trace_(options.trace, options.name)
 {}
 
@@ -119,11 +120,15 @@ completion_queue::share batcher_core::turn()
         handle(*node);
         node = next;
     }
+    // After the messages: the copy of a batch can have ended before the fork.
+    if (fork_count() != forks_)
+        end_lost();
     expire();
     end_overdue();
     form();
     advance_stop();
     publish();
+    hold_work();
     const bool again = phase_ != phase::stopped && !executor_.wait_until(next_time(), now_, *this);
     const auto mine = completions_.end_turn(turn_caller::executor, [this] { post_runner(); });
     if (again || !inbox_.rest())
@@ -184,21 +189,21 @@ void batcher_core::on_request(batch_request& r)
         counters_.answered(ec, false);
         return completions_.add(r);
     }
+    ++pending_;
     cancellable_.add(r);
 }
 
 void batcher_core::on_cancel(std::uint64_t cancel_id, ending why)
 {
     if (batch_request* r = cancellable_.find(cancel_id)) {
-        // A started request can no longer be without effect.
-        const batch_run* const run = r->run;
-        if (run && why == ending::total)
+        if (r->run) {
+            // A started request can no longer be without effect.
+            if (why != ending::total)
+                give_up(*r, asio::error::operation_aborted);
             return;
-        if (run)
-            leave_batch(*r);
-        else
-            former_.remove(*r);
-        return complete(*r, run, asio::error::operation_aborted);
+        }
+        former_.remove(*r);
+        return complete(*r, nullptr, asio::error::operation_aborted);
     }
     const auto found = std::ranges::find(controls_, cancel_id, &batch_control::cancel_id);
     if (found == controls_.end())
@@ -209,11 +214,40 @@ void batcher_core::on_cancel(std::uint64_t cancel_id, ending why)
     completions_.add(c);
 }
 
-/// The request no longer waits for the end of its batch, which goes on without it.
-void batcher_core::leave_batch(batch_request& r) noexcept
+/// The request no longer waits for the end of its batch, which goes on without it. It is answered at once, or, if a
+/// copy on another thread has begun, when that has ended.
+void batcher_core::give_up(batch_request& r, const error_code& why) noexcept
 {
-    std::ranges::replace(r.run->members, &r, nullptr);
+    batch_run& run = *r.run;
+    if (run.uses_members && !runner_->leave(run, r.index)) {
+        if (r.by_deadline.is_linked())
+            running_deadlines_.erase(deadline_set::s_iterator_to(r));
+        if (r.ec)
+            return;
+        r.ec = why;
+        ++run.given_up;
+        --run.left;
+        return;
+    }
+    // Otherwise the copy, which may begin at any time, has been told.
+    if (!run.uses_members)
+        run.members[r.index] = nullptr;
     detach(r);
+    complete(r, &run, why);
+    // Its end is a message as always: callers of this function look at the running batches.
+    if (--run.left == 0 && run.uses_members && runner_->withdraw(run))
+        push(run);
+}
+
+void batcher_core::answer_given_up(batch_run& run) noexcept
+{
+    for (batch_request*& place : run.members)
+        if (place && place->ec) {
+            batch_request& member = *std::exchange(place, nullptr);
+            detach(member);
+            complete(member, &run, error_code(member.ec));
+        }
+    run.given_up = 0;
 }
 
 void batcher_core::detach(batch_request& r) noexcept
@@ -227,6 +261,7 @@ void batcher_core::detach(batch_request& r) noexcept
 void batcher_core::complete(batch_request& r, const batch_run* run, const error_code& ec) noexcept
 {
     trace_.answered(r, run, ec, now_);
+    --pending_;
     cancellable_.remove(r);
     counters_.answered(ec, true);
     r.ec = ec;
@@ -239,10 +274,8 @@ void batcher_core::expire()
         complete(*r, nullptr,
                  op_error(errc::deadline_exceeded, options_.name, {"the request was still waiting for its batch"}));
     while (!running_deadlines_.empty() && running_deadlines_.begin()->options.deadline <= now_) {
-        batch_request& r = *running_deadlines_.begin();
-        const batch_run* const run = r.run;
-        leave_batch(r);
-        complete(r, run, op_error(errc::deadline_exceeded, options_.name, {"the batch of the request has not ended"}));
+        give_up(*running_deadlines_.begin(),
+                op_error(errc::deadline_exceeded, options_.name, {"the batch of the request has not ended"}));
     }
 }
 
@@ -292,8 +325,10 @@ void batcher_core::form()
 void batcher_core::begin(std::uint64_t shape)
 {
     std::uint32_t rows = 0;
+    std::uint32_t index = 0;
     for (batch_request* member : members_) {
         member->row = rows;
+        member->index = index++;
         rows += member->rows;
     }
     batch_run& run = runner_->make(shape, rows);
@@ -304,38 +339,94 @@ void batcher_core::begin(std::uint64_t shape)
     run.sequence = ++formed_;
     run.formed = now_;
     run.ec = {};
-    run.ended = run.overdue = false;
+    run.ended = run.overdue = run.uses_members = run.delivered = false;
+    run.given_up = 0;
+    run.left = run.requests;
+    run.started = {};
     run.outcomes.clear();
     trace_.formed(run);
     // Both keep their memory.
     run.members.swap(members_);
     members_.clear();
+    // Requests that have arrived in one turn have the same time.
+    auto arrived = run.members.front()->arrived;
+    std::uint64_t together = 0;
     for (batch_request* member : run.members) {
         member->run = &run;
         if (member->options.deadline != exec_options::no_deadline)
             running_deadlines_.insert(*member);
-        counters_.queue_time.observe(now_ - member->arrived);
+        if (member->arrived != arrived) {
+            counters_.queue_time.observe(now_ - arrived, together);
+            arrived = member->arrived;
+            together = 0;
+        }
+        ++together;
     }
+    counters_.queue_time.observe(now_ - arrived, together);
     runner_->run(run);
-    run.started = clock::now();
-    counters_.form_time.observe(run.started - run.formed);
+    if (!run.uses_members)
+        note_started(run);
     counters_.sizes.observe(rows);
     batcher_counters::add(counters_.batches);
     batcher_counters::add(counters_.rows, rows);
     batcher_counters::add(counters_.padding, run.size - rows);
 }
 
+/// The inputs have been collected, and the batch runs.
+void batcher_core::note_started(batch_run& run) noexcept
+{
+    run.started = clock::now();
+    counters_.form_time.observe(run.started - run.formed);
+}
+
 void batcher_core::on_ended(batch_run& run)
 {
     if (run.overdue)
         return runner_->recycle(run);
-    if (runner_->goes_on(run))
+    if (!run.uses_members)
+        run.ran = now_;
+    run.uses_members = false;
+    if (run.given_up > 0)
+        answer_given_up(run);
+    if (runner_->goes_on(run)) {
+        if (run.started == clock::time_point())
+            note_started(run);
         return;
+    }
+    end(run);
+}
+
+/// In a forked child: the threads that were to copy are in the parent process.
+void batcher_core::end_lost()
+{
+    forks_ = fork_count();
+    // The end of one may remove others from the list.
+    for (;;) {
+        const auto lost =
+            std::ranges::find_if(running_, [this](batch_run* run) { return run->uses_members && runner_->lost(*run); });
+        if (lost == running_.end())
+            return;
+        batch_run& run = **lost;
+        run.uses_members = false;
+        run.outcomes.clear();
+        run.ec =
+            op_error(errc::context_lost, options_.name, {"the batch was being copied when the process was forked"});
+        if (run.given_up > 0)
+            answer_given_up(run);
+        end(run);
+    }
+}
+
+void batcher_core::end(batch_run& run)
+{
     former_.ended();
     run.ended = true;
     if (!run.ec && run.outcomes.empty()) {
-        former_.measured(run.shape, run.size, now_ - run.started);
-        counters_.run_time.observe(now_ - run.started);
+        // Not if all members had given up before it could run.
+        if (run.started != clock::time_point()) {
+            former_.measured(run.shape, run.size, run.ran - run.started);
+            counters_.run_time.observe(run.ran - run.started);
+        }
     } else if (const auto failure = runner_->failure_of(run)) {
         on_failure(failure);
     }
@@ -349,6 +440,8 @@ void batcher_core::on_ended(batch_run& run)
 /// Members that can be in another batch wait again.
 void batcher_core::put_back(batch_run& run)
 {
+    if (!run.ec && run.outcomes.empty())
+        return;
     for (std::size_t i = 0; i < run.members.size(); ++i) {
         batch_request* const member = run.members[i];
         if (!member || !run.outcome(i) || !runner_->can_move(run, i))
@@ -371,20 +464,30 @@ void batcher_core::deliver_ended()
 
 void batcher_core::deliver(batch_run& run)
 {
-    for (std::size_t i = 0; i < run.members.size(); ++i) {
-        batch_request* member = run.members[i];
-        if (!member)
-            continue;
-        const error_code ec = run.outcome(i);
-        if (!ec)
-            runner_->deliver(run, *member);
-        detach(*member);
-        complete(*member, &run, ec);
-    }
+    if (!run.delivered)
+        runner_->deliver(run);
+    for (std::size_t i = 0; i < run.members.size(); ++i)
+        if (batch_request* const member = run.members[i]) {
+            detach(*member);
+            complete(*member, &run, run.outcome(i));
+        }
     run.members.clear();
     const auto failed = std::ranges::find_if(run.outcomes, [](const error_code& ec) { return ec.failed(); });
     trace_.ended(run, failed == run.outcomes.end() ? run.ec : *failed, now_);
     runner_->recycle(run);
+}
+
+/// Keeps the executor running while requests are pending, which are no outstanding work themselves. Completed ones need
+/// none: their handlers are called by this function of the executor, or by one that has been posted.
+void batcher_core::hold_work()
+{
+    const bool needed = pending_ > 0;
+    if (needed == executor_.has(device_executor::work::requests))
+        return;
+    if (needed)
+        executor_.begin(device_executor::work::requests);
+    else
+        executor_.end(device_executor::work::requests);
 }
 
 void batcher_core::publish() noexcept

@@ -54,6 +54,7 @@ public:
 
     // shutdown_hook
     void shutdown(async_op_list& out) noexcept override;
+    void on_fork() noexcept override { wake(); }
 
 private:
     using clock = exec_options::clock;
@@ -84,6 +85,8 @@ private:
     void on_control(batch_control& r);
     void on_cancel(std::uint64_t cancel_id, ending why);
     void on_ended(batch_run& run);
+    void end(batch_run& run);
+    void end_lost();
     void on_failure(const error_code& why);
     void stop(bool abandon);
     void advance_stop();
@@ -96,12 +99,15 @@ private:
     void deliver(batch_run& run);
     void answer_waiting(const error_code& ec);
     void answer_running(const error_code& ec);
-    void leave_batch(batch_request& r) noexcept;
+    void give_up(batch_request& r, const error_code& why) noexcept;
+    void answer_given_up(batch_run& run) noexcept;
+    void note_started(batch_run& run) noexcept;
     void detach(batch_request& r) noexcept;
     void complete(batch_request& r, const batch_run* run, const error_code& ec) noexcept;
     void complete_controls(batch_control::verb what, const error_code& ec);
     void empty_inbox(async_op_list& out) noexcept;
     void publish() noexcept;
+    void hold_work();
     clock::time_point next_time() const noexcept;
     error_code stopped_error() const;
 
@@ -124,6 +130,10 @@ private:
     phase phase_ = phase::starting;
     error_code reason_;
     std::uint64_t formed_ = 0;
+    /// The fork count of the process in which the last turn was.
+    std::uint32_t forks_;
+    /// Requests that were accepted and have not been completed.
+    std::uint64_t pending_ = 0;
     clock::time_point now_{};
     /// After a failure no batch starts before this time.
     clock::time_point resume_at_ = clock::time_point::min();

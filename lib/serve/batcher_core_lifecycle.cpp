@@ -1,4 +1,5 @@
 #include "serve/batcher_core_messages.hpp"
+#include "serve/later.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
 
@@ -74,7 +75,7 @@ void batcher_core::on_failure(const error_code& why)
     case directive::resume: return;
     case directive::restart:
         batcher_counters::add(counters_.restarts);
-        resume_at_ = now_ + decision.delay;
+        resume_at_ = later(now_, decision.delay);
         return;
     case directive::stop:
     case directive::escalate: break;
@@ -93,11 +94,9 @@ void batcher_core::answer_waiting(const error_code& ec)
 void batcher_core::answer_running(const error_code& ec)
 {
     for (batch_run* run : running_)
-        for (batch_request*& place : run->members)
-            if (batch_request* member = std::exchange(place, nullptr)) {
-                detach(*member);
-                complete(*member, run, ec);
-            }
+        for (batch_request* member : run->members)
+            if (member)
+                give_up(*member, ec);
 }
 
 void batcher_core::stop(bool abandon)
@@ -154,6 +153,7 @@ void batcher_core::shutdown(async_op_list& out) noexcept
         const std::scoped_lock lock(schedule_mutex_);
         inbox_.close();
     }
+    runner_->leave_members();
     executor_.release_work();
     cancellable_.clear();
     running_deadlines_.clear();

@@ -2,6 +2,7 @@
 #define COACCEL_SERVE_BATCHER_TRACE_HPP
 
 #include "core/trace_outcome.hpp"
+#include "serve/later.hpp"
 
 #include <coaccel/core/trace.hpp>
 #include <coaccel/serve/detail/batch_run.hpp>
@@ -36,7 +37,7 @@ public:
             return;
         trace_event e = event(trace_kind::batch, batch_, ec);
         e.begin = run.formed;
-        e.duration = now - run.formed;
+        e.duration = time_between(run.formed, now);
         e.id = run.trace;
         e.value = run.requests;
         buffer_->add(e);
@@ -49,8 +50,8 @@ public:
             return;
         trace_event e = event(trace_kind::request, request_, ec);
         e.begin = run ? run->formed : now;
-        e.duration = now - e.begin;
-        e.queued = e.begin - r.arrived;
+        e.duration = time_between(e.begin, now);
+        e.queued = time_between(r.arrived, e.begin);
         e.parent = r.options.trace;
         e.leads_to = run ? run->trace : 0;
         // Arrows need an id at both ends.

@@ -1,3 +1,4 @@
+#include "serve/batcher_core.hpp"
 #include "serve/plan_runner.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
@@ -16,13 +17,15 @@ error_code check_rows(std::string_view name, const serve::batch_model& m, std::s
                       std::uint64_t& rows) noexcept
 {
     rows = 0;
-    std::size_t inputs = 0;
-    std::size_t outputs = 0;
+    const auto inputs = m.inputs();
+    const auto outputs = m.outputs();
+    std::size_t next_input = 0;
+    std::size_t next_output = 0;
     for (const run_range& r : ranges) {
         const bool is_input = r.direction == slot_kind::input;
-        const auto slots = is_input ? m.inputs() : m.outputs();
-        const std::size_t k = is_input ? inputs++ : outputs++;
-        const std::string_view word = is_input ? "input" : "output";
+        const auto& slots = is_input ? inputs : outputs;
+        const std::size_t k = is_input ? next_input++ : next_output++;
+        const char* const word = is_input ? "input" : "output";
         if (k >= slots.size())
             return op_error(errc::invalid_argument, name, {word, "s: the model has ", slots.size(), ", given more"});
         const plan_argument& a = slots[k];
@@ -30,18 +33,20 @@ error_code check_rows(std::string_view name, const serve::batch_model& m, std::s
             return op_error(
                 errc::wrong_dtype, name,
                 {word, " ", a.name, " has elements of type ", to_string(a.type), ", given ", to_string(r.type)});
-        if (r.count == 0 || r.count % a.count != 0)
+        // Most requests have one row; the division would cost as much as all the rest.
+        const std::uint64_t given = r.count == a.count ? 1 : r.count / a.count;
+        if (r.count == 0 || r.count != given * a.count)
             return op_error(errc::length_mismatch, name,
                             {word, " ", a.name, " has ", a.count, " elements in each row, given ", r.count});
-        if (rows != 0 && r.count / a.count != rows)
+        if (rows != 0 && given != rows)
             return op_error(errc::length_mismatch, name,
-                            {word, " ", a.name, " has ", r.count / a.count, " rows, the arguments before it ", rows});
-        rows = r.count / a.count;
+                            {word, " ", a.name, " has ", given, " rows, the arguments before it ", rows});
+        rows = given;
     }
-    if (inputs < m.inputs().size())
-        return op_error(errc::invalid_argument, name, {"input ", m.inputs()[inputs].name, " is missing"});
-    if (outputs < m.outputs().size())
-        return op_error(errc::invalid_argument, name, {"output ", m.outputs()[outputs].name, " is missing"});
+    if (next_input < inputs.size())
+        return op_error(errc::invalid_argument, name, {"input ", inputs[next_input].name, " is missing"});
+    if (next_output < outputs.size())
+        return op_error(errc::invalid_argument, name, {"output ", outputs[next_output].name, " is missing"});
     if (rows > m.plans().back().rows)
         return op_error(errc::length_mismatch, name,
                         {"the request has ", rows, " rows; a batch has at most ", m.plans().back().rows});
@@ -69,8 +74,14 @@ matched_rows batch_models::match(std::span<const run_range> ranges) const noexce
     return found;
 }
 
-result<new_batcher> make_plan_batcher(const asio::any_io_executor& ex, std::vector<device> devices,
-                                      std::vector<serve::batch_model> models, const serve::batcher_options& options)
+matched_rows match_rows(const batcher_core* core, std::span<const run_range> ranges) noexcept
+{
+    return core ? static_cast<const plan_runner&>(core->runner()).models().match(ranges) : matched_rows{};
+}
+
+result<std::shared_ptr<batcher_handle>> make_plan_batcher(const asio::any_io_executor& ex, std::vector<device> devices,
+                                                          std::vector<serve::batch_model> models,
+                                                          const serve::batcher_options& options)
 {
     if (auto ec = options.check())
         return ec;
@@ -110,8 +121,7 @@ result<new_batcher> make_plan_batcher(const asio::any_io_executor& ex, std::vect
     shared->name = options.name;
     shared->models = std::move(models);
     auto runner = std::make_unique<plan_runner>(std::move(devices), shared, how);
-    return new_batcher{std::make_shared<batcher_handle>(make_batcher(ex, how, std::move(common), std::move(runner))),
-                       shared};
+    return std::make_shared<batcher_handle>(make_batcher(ex, how, std::move(common), std::move(runner)));
 }
 
 } // namespace coaccel::detail

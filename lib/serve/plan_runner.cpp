@@ -1,11 +1,11 @@
 #include "serve/plan_runner.hpp"
 
 #include "serve/batcher_core.hpp"
+#include "serve/plan_runner_places.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace coaccel::detail {
@@ -13,27 +13,6 @@ namespace {
 
 /// So that graphs can use the memory of each argument directly.
 constexpr std::uint64_t alignment = 256;
-
-/// The rows that no request has repeat the last one: values that the plan has not been given are never computed.
-void repeat_last_row(const model_layout& layout, std::byte* memory, std::uint32_t rows, std::uint32_t size) noexcept
-{
-    for (std::size_t k = 0; k < layout.inputs; ++k) {
-        const staged_argument& a = layout.arguments[k];
-        std::byte* const first = memory + a.offset;
-        for (std::uint64_t i = rows; i < size; ++i)
-            std::memcpy(first + i * a.row, first + (rows - 1) * a.row, a.row);
-    }
-}
-
-/// Calls f with each argument of a request, its place in the layout and its bytes.
-template <class Function>
-void for_each_argument(const model_layout& layout, const row_request& r, slot_kind direction, Function f)
-{
-    std::size_t k = direction == slot_kind::input ? 0 : layout.inputs;
-    for (const run_range& range : r.ranges)
-        if (range.direction == direction)
-            f(range, layout.arguments[k++]);
-}
 
 } // namespace
 
@@ -51,37 +30,6 @@ model_layout::model_layout(const serve::batch_model& m)
     for (const plan_argument& a : m.outputs())
         add(a, slot_kind::output);
 }
-
-/// A batch on a device, with its memory.
-struct plan_runner::place final : batch_run {
-    explicit place(std::size_t r) noexcept : replica(r) {}
-
-    const std::size_t replica;
-    std::size_t model = 0;
-    /// The device reads the inputs from here and writes the outputs here.
-    pinned_buffer<std::uint8_t> memory;
-    /// Replaces `memory`, which belongs to an earlier context.
-    pinned_buffer<std::uint8_t> next_memory;
-    /// The generation of the context for which the newest memory was made.
-    generation made_for = 0;
-    bool allocating = false;
-    bool busy = false;
-    listed_run arguments;
-    /// The members run one by one, in this memory.
-    bool splitting = false;
-    std::vector<std::byte> single;
-    /// The member that runs.
-    std::size_t member = 0;
-
-    std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(memory.data()); }
-};
-
-struct plan_runner::replica {
-    device gpu;
-    /// For each model, by size.
-    std::vector<std::vector<sized_plan>> plans;
-    std::vector<std::unique_ptr<place>> places;
-};
 
 /// The end of something that the runner has started on a device. Owned by the handler, then by the inbox.
 struct plan_runner::message : batch_message, async_op_base {
@@ -346,20 +294,6 @@ plan_runner::sized_plan& plan_runner::choose_plan(std::size_t r, std::size_t mod
                          [](const sized_plan& p) { return p.now == sized_plan::state::ready; });
 }
 
-void plan_runner::run(batch_run& run)
-{
-    auto& p = static_cast<place&>(run);
-    const model_layout& layout = layouts_[p.model];
-    for (const batch_request* member : p.members)
-        for_each_argument(layout, static_cast<const row_request&>(*member), slot_kind::input,
-                          [&](const run_range& from, const staged_argument& a) {
-                              std::memcpy(p.data() + a.offset + member->row * a.row, from.data, member->rows * a.row);
-                          });
-    repeat_last_row(layout, p.data(), p.rows, p.size);
-    auto& sizes = replicas_[p.replica]->plans[p.model];
-    submit(p, *std::ranges::find(sizes, p.size, &sized_plan::rows), p.data(), false);
-}
-
 void plan_runner::submit(place& p, const sized_plan& chosen, std::byte* memory, bool alone)
 {
     auto& ranges = p.arguments.ranges;
@@ -402,20 +336,43 @@ bool plan_runner::can_move(const batch_run& run, std::size_t member) const
 bool plan_runner::goes_on(batch_run& run)
 {
     auto& p = static_cast<place&>(run);
+    switch (p.now) {
+    case place::step::collecting:
+        if (p.left == 0)
+            return false;
+        begin_run(p);
+        return true;
+    case place::step::delivering: p.delivered = true; return false;
+    case place::step::running: break;
+    }
     if (p.splitting) {
         p.outcomes[p.member] = p.ec;
         if (!p.ec)
             keep_single_outputs(p);
         ++p.member;
-    } else {
-        if (!may_split(p))
-            return false;
+    } else if (may_split(p)) {
         core_->note_split();
         p.splitting = true;
         p.member = 0;
         p.outcomes.assign(p.members.size(), p.ec);
     }
-    return run_next_alone(p);
+    return (p.splitting && run_next_alone(p)) || delivers_elsewhere(p);
+}
+
+void plan_runner::run(batch_run& run)
+{
+    auto& p = static_cast<place&>(run);
+    if (collects_elsewhere(p))
+        return;
+    collect(layouts_[p.model], p);
+    begin_run(p);
+}
+
+void plan_runner::begin_run(place& p)
+{
+    p.now = place::step::running;
+    auto& sizes = replicas_[p.replica]->plans[p.model];
+    submit(p, *std::ranges::find(sizes, p.size, &sized_plan::rows), p.data(), false);
 }
 
 /// Runs the next member that still waits for its answer. Alone on the device from the start: so the one that ends the
@@ -431,39 +388,10 @@ bool plan_runner::run_next_alone(place& p)
                   make_error_code(errc::device_failed));
         return false;
     }
-    const model_layout& layout = layouts_[p.model];
-    const auto& r = static_cast<const row_request&>(*p.members[p.member]);
-    sized_plan& chosen = choose_plan(p.replica, p.model, r.rows);
-    p.single.resize(layout.bytes);
-    for (std::size_t k = 0; k < layout.inputs; ++k) {
-        const staged_argument& a = layout.arguments[k];
-        // The caller's memory may have changed: it is not used after the batch was formed.
-        std::memcpy(p.single.data() + a.offset, p.data() + a.offset + r.row * a.row, r.rows * a.row);
-    }
-    repeat_last_row(layout, p.single.data(), r.rows, chosen.rows);
+    sized_plan& chosen = choose_plan(p.replica, p.model, p.members[p.member]->rows);
+    make_single_inputs(p, chosen.rows);
     submit(p, chosen, p.single.data(), true);
     return true;
-}
-
-void plan_runner::keep_single_outputs(place& p) noexcept
-{
-    const model_layout& layout = layouts_[p.model];
-    const batch_request* r = p.members[p.member];
-    if (!r)
-        return;
-    for (std::size_t k = layout.inputs; k < layout.arguments.size(); ++k) {
-        const staged_argument& a = layout.arguments[k];
-        std::memcpy(p.data() + a.offset + r->row * a.row, p.single.data() + a.offset, r->rows * a.row);
-    }
-}
-
-void plan_runner::deliver(batch_run& run, batch_request& member) noexcept
-{
-    const auto& p = static_cast<const place&>(run);
-    for_each_argument(layouts_[p.model], static_cast<const row_request&>(member), slot_kind::output,
-                      [&](const run_range& to, const staged_argument& a) {
-                          std::memcpy(to.data, p.data() + a.offset + member.row * a.row, member.rows * a.row);
-                      });
 }
 
 void plan_runner::revive()

@@ -14,8 +14,10 @@ class run_estimates {
 public:
     using duration = std::chrono::nanoseconds;
 
+    /// A time that no run takes, because the clock has jumped, counts as the nearest possible one.
     void add(std::uint64_t shape, std::uint32_t rows, duration run)
     {
+        run = std::clamp(run, duration::zero(), longest);
         const auto at = find(shape, rows);
         if (at == known_.end() || at->what != key{shape, rows}) {
             insert({{shape, rows}, run, ++time_});
@@ -59,6 +61,9 @@ private:
         /// When it was measured last.
         std::uint64_t last;
     };
+
+    /// Multiples of it are in the range of a duration.
+    static constexpr duration longest = std::chrono::hours(24);
 
     /// A function may get batches of any number of shapes.
     static constexpr std::size_t most = 256;

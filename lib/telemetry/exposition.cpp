@@ -2,8 +2,6 @@
 
 #include <coaccel/telemetry/exposition.hpp>
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -137,73 +135,12 @@ private:
     std::string_view base_;
 };
 
-std::string_view trim(std::string_view text) noexcept
-{
-    const auto from = text.find_first_not_of(" \t");
-    if (from == std::string_view::npos)
-        return {};
-    return text.substr(from, text.find_last_not_of(" \t") - from + 1);
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept
-{
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-    return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-/// Takes the text before the next separator off the front.
-std::string_view next_part(std::string_view& rest, char separator) noexcept
-{
-    const auto end = rest.find(separator);
-    const auto part = rest.substr(0, end);
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-    return trim(part);
-}
-
-struct media_range {
-    std::string_view type;
-    double quality = 1;
-    bool known_version = true;
-};
-
-media_range parse_range(std::string_view text) noexcept
-{
-    media_range range;
-    range.type = next_part(text, ';');
-    while (!text.empty()) {
-        auto parameter = next_part(text, ';');
-        const auto name = next_part(parameter, '=');
-        const auto value = trim(parameter);
-        if (equal_ignoring_case(name, "q"))
-            std::from_chars(value.data(), value.data() + value.size(), range.quality);
-        else if (equal_ignoring_case(name, "version"))
-            range.known_version = value == "1.0.0" || value == "0.0.1";
-    }
-    return range;
-}
-
 } // namespace
 
 std::string_view content_type(text_format format) noexcept
 {
     return format == text_format::openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                               : "text/plain; version=0.0.4; charset=utf-8";
-}
-
-text_format choose_format(std::string_view accept) noexcept
-{
-    double open = 0;
-    double plain = 0;
-    while (!accept.empty()) {
-        const media_range range = parse_range(next_part(accept, ','));
-        if (equal_ignoring_case(range.type, "application/openmetrics-text")) {
-            if (range.known_version)
-                open = std::max(open, range.quality);
-        } else if (equal_ignoring_case(range.type, "text/plain")) {
-            plain = std::max(plain, range.quality);
-        }
-    }
-    return open > 0 && open >= plain ? text_format::openmetrics : text_format::prometheus;
 }
 
 std::string to_text(const snapshot& all, text_format format)

@@ -35,13 +35,18 @@ struct histogram_cells {
                                                            : static_cast<double>(units) * resolution;
     }
 
-    void add(std::uint64_t units) noexcept
+    std::uint64_t units_of(double value) const noexcept
+    {
+        return static_cast<std::uint64_t>(std::llround(std::clamp(value / resolution, 0.0, static_cast<double>(most))));
+    }
+
+    void add(std::uint64_t units, std::uint64_t times = 1) noexcept
     {
         // A larger value, such as a wrong duration of years, would soon wrap the sum.
         units = std::min(units, most);
         const std::size_t cell = units == 0 ? 0 : log_buckets::index(units - 1) + 1;
-        counts[cell].fetch_add(1, std::memory_order_relaxed);
-        sum.fetch_add(units, std::memory_order_relaxed);
+        counts[cell].fetch_add(times, std::memory_order_relaxed);
+        sum.fetch_add(units * times, std::memory_order_relaxed);
     }
 
     static constexpr std::uint64_t largest = std::uint64_t{1} << 41;
@@ -60,21 +65,18 @@ namespace telemetry {
 
 histogram::histogram(const histogram_options& options) : cells_(std::make_shared<detail::histogram_cells>(options)) {}
 
-void histogram::observe(std::chrono::nanoseconds time) const noexcept
+void histogram::observe(std::chrono::nanoseconds time, std::uint64_t times) const noexcept
 {
     if (cells_->resolution == 1e-9)
-        cells_->add(static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)));
+        cells_->add(static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)), times);
     else
-        observe(std::chrono::duration<double>(time).count());
+        cells_->add(cells_->units_of(std::chrono::duration<double>(time).count()), times);
 }
 
 void histogram::observe(double value) const noexcept
 {
-    if (std::isnan(value))
-        return;
-    const double units =
-        std::clamp(value / cells_->resolution, 0.0, static_cast<double>(detail::histogram_cells::most));
-    cells_->add(static_cast<std::uint64_t>(std::llround(units)));
+    if (!std::isnan(value))
+        cells_->add(cells_->units_of(value));
 }
 
 histogram_snapshot histogram::snapshot() const

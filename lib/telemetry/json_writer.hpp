@@ -1,6 +1,9 @@
 #ifndef COACCEL_TELEMETRY_JSON_WRITER_HPP
 #define COACCEL_TELEMETRY_JSON_WRITER_HPP
 
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -21,10 +24,18 @@ public:
 
     /// The key of the next value.
     void key(std::string_view name);
+    /// The next value begins a line.
+    void new_line() noexcept { new_line_ = true; }
     /// The text is UTF-8; bytes that are not become U+FFFD.
     void text(std::string_view value);
     /// Null for NaN and infinity.
     void number(double value);
+    /// Exact, also where a double is not.
+    void integer(std::uint64_t value);
+    /// A number with three decimals.
+    void microseconds(std::chrono::nanoseconds t);
+    /// A text with 16 digits for each part.
+    void hexadecimal(std::initializer_list<std::uint64_t> parts);
     void boolean(bool value) { raw(value ? "true" : "false"); }
     void null() { raw("null"); }
 
@@ -40,6 +51,7 @@ private:
     std::string& out_;
     /// Whether the next value follows another one.
     bool follows_ = false;
+    bool new_line_ = false;
 };
 
 } // namespace coaccel::detail

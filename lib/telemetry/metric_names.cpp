@@ -1,10 +1,9 @@
 #include "telemetry/metric_names.hpp"
 
 #include "core/escape_text.hpp"
+#include "telemetry/utf8_text.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
-
-#include <boost/nowide/utf/utf.hpp>
 
 #include <algorithm>
 #include <set>
@@ -102,26 +101,12 @@ error_code check_labels(metric_type type, std::string_view metric, const telemet
 
 std::string clean_text(std::string_view text)
 {
-    using utf8 = boost::nowide::utf::utf_traits<char>;
-    constexpr std::string_view replacement = "\xef\xbf\xbd";
     std::string out;
     out.reserve(text.size());
-    for (const char *at = text.data(), *const end = at + text.size(); at != end;) {
-        const char* next = at;
-        const auto c = utf8::decode(next, end);
-        if (!boost::nowide::utf::is_valid_codepoint(c)) {
-            // In a malformed sequence, the byte after the first may begin another character.
-            out += replacement;
-            ++at;
-            continue;
-        }
+    for_each_character(text, [&out](char32_t c, std::string_view bytes) {
         const bool control = (c < 0x20 && c != '\t' && c != '\n') || c == 0x7f;
-        if (control)
-            out += replacement;
-        else
-            out.append(at, next);
-        at = next;
-    }
+        out += control ? replacement_character : bytes;
+    });
     return out;
 }
 

@@ -1,6 +1,7 @@
 #include "telemetry/registry_state.hpp"
 
 #include "telemetry/device_samples.hpp"
+#include "telemetry/object_samples.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
@@ -244,6 +245,8 @@ telemetry::snapshot registry_state::compose(collection& c)
     sample_set accepted;
     sample_list owned;
     with_metrics([&owned](const owned_metrics& m) { m.write(owned); });
+    telemetry::metric_writer shared(owned);
+    write_caches(shared);
     accepted.add(std::move(owned));
     for (std::size_t i = 0; i < c.asked.size(); ++i) {
         registered_source& source = *c.asked[i];

@@ -1,25 +1,22 @@
 #include "telemetry/json_writer.hpp"
+#include "telemetry/units.hpp"
 
 #include <coaccel/telemetry/exposition.hpp>
 
 #include <chrono>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <unistd.h>
+#include <utility>
 
 namespace coaccel::telemetry {
 namespace {
 
+using detail::as_number;
+using detail::as_seconds;
 using detail::json_writer;
-
-double count(std::uint64_t n) noexcept
-{
-    return static_cast<double>(n);
-}
-
-double in_seconds(std::chrono::nanoseconds t) noexcept
-{
-    return static_cast<double>(t.count()) / 1e9;
-}
 
 /// Differs between processes, so that a reader can tell a restart from counters that go back.
 const std::string& process_id()
@@ -29,18 +26,32 @@ const std::string& process_id()
     return id;
 }
 
+void write_counts(json_writer& out, std::initializer_list<std::pair<std::string_view, std::uint64_t>> members)
+{
+    for (const auto& [name, count] : members)
+        out.member(name, as_number(count));
+}
+
+void write_pair(json_writer& out, double first, double second)
+{
+    out.begin_array();
+    out.number(first);
+    out.number(second);
+    out.end_array();
+}
+
 void write_memory_object(json_writer& out, const memory_info& m)
 {
     out.key("memory");
     out.begin_object();
-    out.member("used", count(m.used));
-    out.member("free", count(m.free));
-    out.member("total", count(m.total));
-    out.member("reserved", count(m.reserved));
-    out.member("high_water", count(m.high_water));
-    out.member("pinned_used", count(m.pinned_used));
-    out.member("pinned_reserved", count(m.pinned_reserved));
-    out.member("shared", count(m.shared));
+    write_counts(out, {{"used", m.used},
+                       {"free", m.free},
+                       {"total", m.total},
+                       {"reserved", m.reserved},
+                       {"high_water", m.high_water},
+                       {"pinned_used", m.pinned_used},
+                       {"pinned_reserved", m.pinned_reserved},
+                       {"shared", m.shared}});
     out.end_object();
 }
 
@@ -51,12 +62,40 @@ void write_ops(json_writer& out, const std::vector<op_latency>& rows)
     for (const op_latency& row : rows) {
         out.begin_object();
         out.member("op", row.op);
-        out.member("count", count(row.count));
-        out.member("sum", in_seconds(row.sum));
-        out.member("p50", in_seconds(row.p50));
-        out.member("p90", in_seconds(row.p90));
-        out.member("p99", in_seconds(row.p99));
-        out.member("max", in_seconds(row.max));
+        out.member("count", as_number(row.count));
+        out.member("sum", as_seconds(row.sum));
+        out.member("p50", as_seconds(row.p50));
+        out.member("p90", as_seconds(row.p90));
+        out.member("p99", as_seconds(row.p99));
+        out.member("max", as_seconds(row.max));
+        out.key("buckets");
+        out.begin_array();
+        for (const latency_bucket& b : row.buckets)
+            write_pair(out, as_seconds(b.upper), as_number(b.count));
+        out.end_array();
+        out.end_object();
+    }
+    out.end_array();
+}
+
+void write_plans(json_writer& out, const std::vector<plan_stats>& rows)
+{
+    out.key("plans");
+    out.begin_array();
+    for (const plan_stats& p : rows) {
+        out.begin_object();
+        out.member("op", p.op);
+        write_counts(out, {{"completed", p.completed},
+                           {"failed", p.failed},
+                           {"cancelled", p.cancelled},
+                           {"expired", p.expired},
+                           {"reruns", p.reruns},
+                           {"bytes_to_device", p.bytes_to_device},
+                           {"bytes_to_host", p.bytes_to_host},
+                           {"instances", p.instances},
+                           {"running", p.running},
+                           {"waiting", p.waiting},
+                           {"quarantined", p.quarantined}});
         out.end_object();
     }
     out.end_array();
@@ -66,29 +105,30 @@ void write_stats(json_writer& out, const device_stats& s)
 {
     out.begin_object();
     out.member("state", to_string(s.state));
-    out.member("at_ms", in_seconds(s.at.time_since_epoch()) * 1e3);
+    out.member("at_ms", as_seconds(s.at.time_since_epoch()) * 1e3);
     out.member("backend", s.backend);
     out.member("hardware", s.hardware.name);
     out.member("process", s.hardware.process);
-    out.member("queued", count(s.queued));
-    out.member("in_flight", count(s.in_flight));
-    out.member("completed", count(s.completed));
-    out.member("failed", count(s.failed));
-    out.member("cancelled", count(s.cancelled));
-    out.member("expired", count(s.expired));
-    out.member("ops", count(s.ops));
-    out.member("bytes_to_device", count(s.bytes_to_device));
-    out.member("bytes_to_host", count(s.bytes_to_host));
-    out.member("live_buffers", count(s.live_buffers));
-    out.member("restarts", count(s.restarts));
-    out.member("reruns", count(s.reruns));
-    out.member("convicted", count(s.convicted));
-    out.member("plan_instances", count(s.plan_instances));
-    out.member("standby_plans", count(s.standby_plans));
-    out.member("quarantined_plans", count(s.quarantined_plans));
-    out.member("suspect_buffers", count(s.suspect_buffers));
+    write_counts(out, {{"queued", s.queued},
+                       {"in_flight", s.in_flight},
+                       {"completed", s.completed},
+                       {"failed", s.failed},
+                       {"cancelled", s.cancelled},
+                       {"expired", s.expired},
+                       {"ops", s.ops},
+                       {"bytes_to_device", s.bytes_to_device},
+                       {"bytes_to_host", s.bytes_to_host},
+                       {"live_buffers", s.live_buffers},
+                       {"restarts", s.restarts},
+                       {"reruns", s.reruns},
+                       {"convicted", s.convicted},
+                       {"plan_instances", s.plan_instances},
+                       {"standby_plans", s.standby_plans},
+                       {"quarantined_plans", s.quarantined_plans},
+                       {"suspect_buffers", s.suspect_buffers}});
     write_memory_object(out, s.memory);
     write_ops(out, s.latencies);
+    write_plans(out, s.plans);
     out.end_object();
 }
 
@@ -110,18 +150,14 @@ void write_device_object(json_writer& out, const device_sample& d)
 void write_histogram(json_writer& out, const histogram_snapshot& h)
 {
     out.begin_object();
-    out.member("count", count(h.count));
+    out.member("count", as_number(h.count));
     out.member("sum", h.sum);
     out.member("p50", h.quantile(0.5));
     out.member("p99", h.quantile(0.99));
     out.key("buckets");
     out.begin_array();
-    for (const auto& b : h.buckets) {
-        out.begin_array();
-        out.number(b.upper);
-        out.number(count(b.count));
-        out.end_array();
-    }
+    for (const auto& b : h.buckets)
+        write_pair(out, b.upper, as_number(b.count));
     out.end_array();
     out.end_object();
 }
@@ -129,16 +165,12 @@ void write_histogram(json_writer& out, const histogram_snapshot& h)
 void write_summary(json_writer& out, const summary_snapshot& s)
 {
     out.begin_object();
-    out.member("count", count(s.count));
+    out.member("count", as_number(s.count));
     out.member("sum", s.sum);
     out.key("quantiles");
     out.begin_array();
-    for (const auto& q : s.quantiles) {
-        out.begin_array();
-        out.number(q.q);
-        out.number(q.value);
-        out.end_array();
-    }
+    for (const auto& q : s.quantiles)
+        write_pair(out, q.q, q.value);
     out.end_array();
     out.end_object();
 }

@@ -1,9 +1,8 @@
 #include "posix/replaced_file.hpp"
+#include "telemetry/json_writer.hpp"
 #include "telemetry/trace_rows.hpp"
 
 #include <coaccel/telemetry/trace_json.hpp>
-
-#include <boost/nowide/utf/utf.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,54 +17,6 @@
 
 namespace coaccel::telemetry {
 namespace {
-
-constexpr std::string_view hex_digits = "0123456789abcdef";
-
-void append_hexadecimal(std::string& out, std::uint64_t n)
-{
-    for (int shift = 60; shift >= 0; shift -= 4)
-        out += hex_digits[(n >> shift) & 15];
-}
-
-/// A JSON string. Bytes that are not UTF-8 become U+FFFD.
-void append_string(std::string& out, std::string_view text)
-{
-    using utf8 = boost::nowide::utf::utf_traits<char>;
-    out += '"';
-    for (const char *at = text.data(), *const end = at + text.size(); at != end;) {
-        const char* next = at;
-        const auto c = utf8::decode(next, end);
-        if (!boost::nowide::utf::is_valid_codepoint(c)) {
-            // In a malformed sequence, the byte after the first may begin another character.
-            out += "\\ufffd";
-            ++at;
-            continue;
-        }
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += *at;
-        } else if (c < 0x20) {
-            out += "\\u00";
-            out += hex_digits[c >> 4];
-            out += hex_digits[c & 15];
-        } else {
-            out.append(at, next);
-        }
-        at = next;
-    }
-    out += '"';
-}
-
-/// Nanoseconds as microseconds with three decimals.
-void append_microseconds(std::string& out, std::int64_t ns)
-{
-    if (ns < 0) {
-        out += '-';
-        ns = -ns;
-    }
-    const std::string decimals = std::to_string(1000 + ns % 1000);
-    out.append(std::to_string(ns / 1000)).append(".").append(decimals, 1);
-}
 
 /// "2026-01-31T23:59:59Z"
 std::string utc_text(std::chrono::system_clock::time_point t)
@@ -120,10 +71,16 @@ public:
 
     std::string write()
     {
-        out_ = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"start\":";
-        append_string(out_, utc_text(all_.system_start));
-        out_.append(",\"events\":").append(std::to_string(all_.added));
-        out_.append(",\"lost\":").append(std::to_string(all_.lost)).append("},\"traceEvents\":[");
+        json_.begin_object();
+        json_.member("displayTimeUnit", "ns");
+        json_.key("otherData");
+        json_.begin_object();
+        json_.member("start", utc_text(all_.system_start));
+        (json_.key("events"), json_.integer(all_.added));
+        (json_.key("lost"), json_.integer(all_.lost));
+        json_.end_object();
+        json_.key("traceEvents");
+        json_.begin_array();
         name_rows();
         for (std::size_t i = 0; i < spans_.size(); ++i)
             write_span(i);
@@ -135,7 +92,10 @@ public:
             if (const auto* to = find_span(spans_[i]->leads_to))
                 write_arrow(i, *to);
         }
-        out_ += "\n]}\n";
+        out_ += '\n';
+        json_.end_array();
+        json_.end_object();
+        out_ += '\n';
         return std::move(out_);
     }
 
@@ -154,17 +114,22 @@ private:
 
     void begin_event(std::string_view phase, trace_track track, std::uint32_t row)
     {
-        out_.append(first_ ? "\n" : ",\n").append("{\"ph\":\"").append(phase).append("\",\"pid\":");
-        out_.append(std::to_string(track.index + 1)).append(",\"tid\":").append(std::to_string(row + 1));
-        first_ = false;
+        json_.new_line();
+        json_.begin_object();
+        json_.member("ph", phase);
+        (json_.key("pid"), json_.integer(track.index + 1u));
+        (json_.key("tid"), json_.integer(std::uint64_t{row} + 1));
     }
 
     void name_row(std::string_view what, trace_track track, std::uint32_t row, std::string_view name)
     {
         begin_event("M", track, row);
-        out_.append(",\"name\":\"").append(what).append("\",\"args\":{\"name\":");
-        append_string(out_, name);
-        out_ += "}}";
+        json_.member("name", what);
+        json_.key("args");
+        json_.begin_object();
+        json_.member("name", name);
+        json_.end_object();
+        json_.end_object();
     }
 
     void name_rows()
@@ -188,49 +153,35 @@ private:
         return i < from.size() ? std::string_view(from[i]) : "other";
     }
 
-    void write_time(std::string_view key, std::chrono::nanoseconds t)
-    {
-        out_.append(",\"").append(key).append("\":");
-        append_microseconds(out_, t.count());
-    }
+    void write_time(std::string_view key, std::chrono::nanoseconds t) { (json_.key(key), json_.microseconds(t)); }
 
     void write_name(const trace_event& e)
     {
-        out_ += ",\"name\":";
-        append_string(out_, text(all_.names, e.name.index));
-        out_.append(",\"cat\":\"").append(to_string(e.kind)).append("\"");
+        json_.member("name", text(all_.names, e.name.index));
+        json_.member("cat", to_string(e.kind));
         write_time("ts", e.begin - start_);
-    }
-
-    void write_id(std::string_view key, std::uint64_t id)
-    {
-        out_.append(",\"").append(key).append("\":\"");
-        append_hexadecimal(out_, id);
-        out_ += '"';
     }
 
     void write_arguments(const trace_event& e)
     {
-        out_.append(",\"args\":{\"outcome\":\"").append(to_string(e.outcome)).append("\"");
+        json_.key("args");
+        json_.begin_object();
+        json_.member("outcome", to_string(e.outcome));
         if (e.queued.count() != 0)
             write_time("queued_us", e.queued);
         if (e.value != 0)
-            out_.append(",\"").append(value_name(e.kind)).append("\":").append(std::to_string(e.value));
+            (json_.key(value_name(e.kind)), json_.integer(e.value));
         if (e.id != 0)
-            write_id("id", e.id);
+            (json_.key("id"), json_.hexadecimal({e.id}));
         if (const auto found = parents_.find(e.id); e.id != 0 && found != parents_.end()) {
             const trace_event& parent = *found->second;
-            out_ += ",\"trace_id\":\"";
-            append_hexadecimal(out_, parent.leads_to);
-            append_hexadecimal(out_, parent.value);
-            out_ += '"';
-            write_id("parent_id", parent.parent);
+            (json_.key("trace_id"), json_.hexadecimal({parent.leads_to, parent.value}));
+            (json_.key("parent_id"), json_.hexadecimal({parent.parent}));
         }
-        if (const auto found = all_.texts.find(e.text); e.text != 0 && found != all_.texts.end()) {
-            out_ += ",\"text\":";
-            append_string(out_, found->second);
-        }
-        out_ += "}}";
+        if (const auto found = all_.texts.find(e.text); e.text != 0 && found != all_.texts.end())
+            json_.member("text", found->second);
+        json_.end_object();
+        json_.end_object();
     }
 
     void write_span(std::size_t i)
@@ -246,7 +197,7 @@ private:
     {
         begin_event("i", e.track, 0);
         write_name(e);
-        out_ += ",\"s\":\"p\"";
+        json_.member("s", "p");
         write_arguments(e);
     }
 
@@ -261,16 +212,21 @@ private:
     {
         ++arrows_;
         write_arrow_end("s", from);
-        write_arrow_end("f\",\"bp\":\"e", to);
+        json_.end_object();
+        write_arrow_end("f", to);
+        // At the span around this time, not at the next one.
+        json_.member("bp", "e");
+        json_.end_object();
     }
 
     void write_arrow_end(std::string_view phase, std::size_t i)
     {
         const trace_event& e = *spans_[i];
         begin_event(phase, e.track, rows_[i]);
-        out_.append(",\"name\":\"flow\",\"cat\":\"flow\",\"id\":").append(std::to_string(arrows_));
+        json_.member("name", "flow");
+        json_.member("cat", "flow");
+        (json_.key("id"), json_.integer(arrows_));
         write_time("ts", e.begin - start_);
-        out_ += '}';
     }
 
     const trace_snapshot& all_;
@@ -283,8 +239,8 @@ private:
     /// The spans with ids.
     std::unordered_map<std::uint64_t, std::size_t> by_id_;
     std::string out_;
+    detail::json_writer json_{out_};
     std::uint64_t arrows_ = 0;
-    bool first_ = true;
 };
 
 } // namespace

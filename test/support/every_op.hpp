@@ -6,6 +6,7 @@
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>
 #include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/prim.hpp>
 #include <coaccel/ops/rand.hpp>
 
 // All ops that backends implement, from the lists in the headers of the ops. Ops whose description differs between
@@ -34,6 +35,11 @@ void for_each_op_on(F& f)
     }
     if constexpr (coaccel::blas::gemm_element<T>)
         for_each_op_of(coaccel::blas::level3_for<T>{}, f);
+    if constexpr (coaccel::prim::number<T>)
+        for_each_op_of(coaccel::prim::elementwise_for<T>{}, f);
+    if constexpr (coaccel::prim::floating<T>)
+        for_each_op_of(coaccel::prim::rows_for<T>{}, f);
+    for_each_op_of(coaccel::prim::casts_from<T>{}, f);
 }
 
 /// Calls `f.operator()<Op>()` for each op and element type.

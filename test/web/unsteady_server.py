@@ -22,7 +22,7 @@ def batcher_metrics(n):
         grown = [[upper, count * n] for upper, count in buckets]
         total = sum(count for _, count in grown)
         return family("histogram", [{"labels": {"batcher": "resize"},
-                                     "value": {"count": total, "sum": 1.0, "p50": 1, "p99": 1, "buckets": grown}}])
+                                     "value": {"count": total, "sum": sum(u * c for u, c in grown), "p50": 1, "p99": 1, "buckets": grown}}])
 
     def sample(value, **labels):
         return {"labels": {"batcher": "resize", **labels}, "value": value}
@@ -81,7 +81,13 @@ class handler(http.server.BaseHTTPRequestHandler):
                 stats[name] += 1000 * n
             for row in stats["ops_by_name"]:
                 row["count"] += 100 * n
-                row["sum"] += 0.001 * n
+                # Within the last minute an op takes longer than it took before.
+                row["max"] = row["max"] * 2 + 0.001
+                row["sum"] += row["max"] * 100 * n
+                row["buckets"].append([row["max"], 100 * n])
+            stats["plans"].append({"op": "plan poisoned", "completed": 3 * n, "failed": 2, "cancelled": 1, "expired": 0,
+                                   "reruns": n, "bytes_to_device": 3 * n * 2048, "bytes_to_host": 3 * n * 1024,
+                                   "instances": 4, "running": 1, "waiting": 2, "quarantined": 1 if n > 4 else 0})
             if n > 4:
                 device["generation"] += 1
                 stats["restarts"] += 1

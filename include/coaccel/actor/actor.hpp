@@ -1,6 +1,7 @@
 #ifndef COACCEL_ACTOR_ACTOR_HPP
 #define COACCEL_ACTOR_ACTOR_HPP
 
+#include <coaccel/actor/actor_stats.hpp>
 #include <coaccel/actor/detail/actor_state.hpp>
 #include <coaccel/actor/mailbox.hpp>
 #include <coaccel/actor/supervised.hpp>
@@ -62,6 +63,9 @@ public:
 
     /// The address to which messages are sent. Does not throw.
     mailbox_ref<M> ref() const { return state_->inbound().ref(); }
+
+    /// What it has done so far. Does not throw, and may be called from any thread.
+    actor_stats stats() const noexcept { return state_->stats(); }
 
     /// Refuses further messages; the actor ends after the last accepted one.
     void close() { state_->inbound().close(); }

@@ -3,6 +3,7 @@
 
 #include <coaccel/actor/restart_policy.hpp>
 #include <coaccel/actor/supervised.hpp>
+#include <coaccel/actor/supervisor_stats.hpp>
 #include <coaccel/core/as_result.hpp>
 #include <coaccel/core/detail/handler_op.hpp>
 #include <coaccel/core/result.hpp>
@@ -129,6 +130,9 @@ public:
     }
 
     executor_type get_executor() const noexcept;
+
+    /// What it has done so far. Does not throw, and may be called from any thread.
+    supervisor_stats stats() const noexcept;
 
     void start(child_listener listener) override;
     void resume() override;

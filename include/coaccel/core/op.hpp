@@ -23,10 +23,10 @@ namespace coaccel {
 
 /// The library an op belongs to; lane_policy::per_library gives each its own lane. `user` is the library of
 /// async_submit, of plugin::call and of the ops in `interop`, `plan` that of the runs of plans.
-enum class library : std::uint8_t { memory, blas, user, jit, rand, plan };
+enum class library : std::uint8_t { memory, blas, user, jit, rand, plan, prim };
 
 /// The number of libraries.
-inline constexpr std::size_t library_count = static_cast<std::size_t>(library::plan) + 1;
+inline constexpr std::size_t library_count = static_cast<std::size_t>(library::prim) + 1;
 
 /// What a device has to know about an op, apart from its operands.
 enum class op_role : std::uint8_t {
@@ -83,6 +83,7 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
 ///
 /// Optional members of an op:
 /// - `value_type`: the element type, which becomes part of the name.
+/// - `source_type`: for an op that converts elements, the type that it reads. The name then has both.
 /// - `static constexpr bool pure`: see COACCEL_PURE_OP, which sets it.
 /// - `static constexpr bool may_overlap`: operands may overlap, and `check` decides how. Without it, an operand that is
 ///   written must not overlap another one.
@@ -188,7 +189,11 @@ std::string op_name()
 {
     std::string text{std::string_view(Op::name)};
     if constexpr (typed_op<Op>)
-        text.append("<").append(to_string(dtype_v<typename Op::value_type>)).append(">");
+        text.append("<").append(to_string(dtype_v<typename Op::value_type>));
+    if constexpr (requires { typename Op::source_type; })
+        text.append(" from ").append(to_string(dtype_v<typename Op::source_type>));
+    if constexpr (typed_op<Op>)
+        text.append(">");
     return text;
 }
 

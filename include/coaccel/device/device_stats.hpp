@@ -11,6 +11,15 @@
 
 namespace coaccel {
 
+/// How many latencies were within a range. The buckets of all latencies have the same bounds, eight for each power of
+/// two.
+struct latency_bucket {
+    std::chrono::nanoseconds upper{}; ///< The longest latency that it can contain, except for the last bucket.
+    std::uint64_t count = 0;          ///< How many it contains.
+
+    friend bool operator==(const latency_bucket&, const latency_bucket&) = default;
+};
+
 /// Latencies of the ops of one name, from arrival at the device to the end. An upload counts as the copy that it
 /// contains. A `seq` completes once and has its own row, named after its ops: "seq(memory.fill<f32>,
 /// memory.copy<f32>)".
@@ -23,6 +32,30 @@ struct op_latency {
     std::chrono::nanoseconds max{}; ///< The longest.
     /// The sum of all; divided by `count` it is the mean.
     std::chrono::nanoseconds sum{};
+    /// The buckets that contain latencies, in ascending order. The differences of two snapshots are the latencies of
+    /// the time between them.
+    std::vector<latency_bucket> buckets;
+};
+
+/// The runs of the plans of one name.
+///
+/// The counters only grow, also after the plan was unloaded. A run is counted in exactly one of `completed`, `failed`,
+/// `cancelled` and `expired`.
+struct plan_stats {
+    /// The name of its row in device_stats::latencies: "plan encoder" for a plan named "encoder", "plan.run" for plans
+    /// without a name.
+    std::string op;
+    std::uint64_t completed = 0;       ///< Runs that ended without an error.
+    std::uint64_t failed = 0;          ///< Runs that ended with an error not counted in the next two.
+    std::uint64_t cancelled = 0;       ///< Runs that ended with operation_aborted.
+    std::uint64_t expired = 0;         ///< Runs that ended with errc::deadline_exceeded.
+    std::uint64_t reruns = 0;          ///< How often a run was started again after it was lost with its context.
+    std::uint64_t bytes_to_device = 0; ///< Bytes of inputs that completed runs copied to the device.
+    std::uint64_t bytes_to_host = 0;   ///< Bytes of outputs that completed runs copied back.
+    std::uint64_t instances = 0;       ///< Instances that are loaded now.
+    std::uint64_t running = 0;         ///< Instances that runs use now.
+    std::uint64_t waiting = 0;         ///< Runs that wait for an instance now.
+    std::uint64_t quarantined = 0;     ///< Plans of this name that are quarantined now.
 };
 
 /// The current state and the counters of a device.
@@ -71,6 +104,8 @@ struct device_stats {
     /// Durable buffers that cannot be used until async_trust or async_clear was called for them.
     std::uint64_t suspect_buffers = 0;
     std::vector<op_latency> latencies; ///< One row for each kind of op.
+    /// One row for each name of a plan that is loaded or was run.
+    std::vector<plan_stats> plans;
 };
 
 } // namespace coaccel

@@ -26,8 +26,10 @@ struct batcher_stats {
     std::uint64_t restarts = 0;                         ///< Failures of the function after which the batcher went on.
     telemetry::histogram_snapshot sizes;                ///< Rows of each batch.
     telemetry::histogram_snapshot queue_time;           ///< From the arrival of a request to its batch, in seconds.
-    telemetry::histogram_snapshot form_time;            ///< Collecting the inputs of a batch, in seconds.
-    telemetry::histogram_snapshot run_time;             ///< Running a batch, in seconds.
+    /// Collecting the inputs of a batch, in seconds. If they are copied on another thread, with the wait for it.
+    telemetry::histogram_snapshot form_time;
+    /// Running a batch, in seconds. Without the copy of the outputs to the callers, which no histogram has.
+    telemetry::histogram_snapshot run_time;
 };
 
 } // namespace coaccel::serve

@@ -1,7 +1,7 @@
 #ifndef COACCEL_SERVE_DYNAMIC_BATCHER_HPP
 #define COACCEL_SERVE_DYNAMIC_BATCHER_HPP
 
-#include <coaccel/device/shutdown.hpp>
+#include <coaccel/serve/batcher_calls.hpp>
 #include <coaccel/serve/detail/row_request.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -39,15 +39,14 @@ class dynamic_batcher_with;
 ///
 /// Executor: handlers run on their associated executor, or else on the batcher's.
 /// Cancellation of async_run: total, partial and terminal while the request waits for its batch, partial and terminal
-/// afterwards; it completes at once, and the batch goes on without it.
+/// afterwards. It completes at once, and the batch goes on without it; while a copy on another thread uses the caller's
+/// memory (batches of 256 KiB or more), it completes when the copy has ended. So do requests whose deadline passes.
 /// Exceptions: an initiating call throws std::bad_alloc; nothing has been started then. There is no recovery if the
 /// batcher itself runs out of memory while it works: std::bad_alloc leaves the run() of its executor.
 /// Lifetimes: a batcher may outlive its execution context.
 /// Thread safety: const functions may be called from any thread, even on the same copy.
-class dynamic_batcher {
+class dynamic_batcher : public batcher_calls {
 public:
-    using executor_type = asio::any_io_executor;
-
     /// Refers to no batcher; its operations complete with errc::invalid_argument.
     dynamic_batcher() noexcept = default;
 
@@ -90,42 +89,9 @@ public:
     /// The same batcher with these options for its requests: deadline, priority and when_full.
     dynamic_batcher_with with(const exec_options& options) const;
 
-    /// Stops the batcher. Later requests complete with errc::actor_stopped. `shutdown::drain` lets accepted requests
-    /// end first; with `shutdown::abandon` they complete with errc::actor_stopped.
-    ///
-    /// Completion signature: void(error_code).
-    /// Completes when: all batches have ended.
-    template <asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_shutdown(shutdown mode, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code)>(
-            detail::initiate_batched<detail::control_request>{core()}, token,
-            mode == shutdown::drain ? detail::batch_control::verb::drain : detail::batch_control::verb::abandon);
-    }
-
-    /// Lets plans run again that are quarantined because too many of their batches have ended a context.
-    ///
-    /// Completion signature: void(error_code).
-    /// Errors: errc::actor_stopped.
-    template <asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_revive(Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code)>(detail::initiate_batched<detail::control_request>{core()},
-                                                             token, detail::batch_control::verb::revive);
-    }
-
-    executor_type get_executor() const noexcept { return detail::executor_of(core()); }
-    /// The counters. Thread safety: any thread. Exceptions: std::bad_alloc.
-    batcher_stats stats() const { return handle_ ? handle_->stats() : batcher_stats(); }
-    /// Adds its metrics to a registry, until the registration is destroyed. The batcher lives at least as long.
-    [[nodiscard]] telemetry::registration report_to(const telemetry::registry& where) const
-    {
-        return handle_ ? detail::report(where, core()) : telemetry::registration();
-    }
-    explicit operator bool() const noexcept { return handle_ != nullptr; }
     friend bool operator==(const dynamic_batcher& a, const dynamic_batcher& b) noexcept
     {
-        return a.handle_ == b.handle_;
+        return a.handle() == b.handle();
     }
 
 private:
@@ -133,11 +99,8 @@ private:
     template <class Batcher>
     friend class detail::create_batcher_request;
 
-    dynamic_batcher(std::shared_ptr<detail::batcher_handle> handle, detail::models_ptr models) noexcept
-        : handle_(std::move(handle)), models_(std::move(models))
+    explicit dynamic_batcher(std::shared_ptr<detail::batcher_handle> handle) noexcept : batcher_calls(std::move(handle))
     {}
-
-    detail::batcher_ptr core() const noexcept { return handle_ ? handle_->core : nullptr; }
 
     template <class... Args>
     auto run_with(const exec_options& how, Args&&... args) const
@@ -146,21 +109,21 @@ private:
         static_assert((!detail::is_run_value<Args> && ...), "a batched plan has no parameters");
         static_assert(sizeof...(Args) <= ranges + 1, "async_run takes from(range) and to(range), then perhaps a token");
         const detail::run_arguments<ranges, 0> given(args...);
-        const detail::initiate_batched<detail::row_request_of<ranges>> start{core()};
+        detail::initiate_batched<detail::row_request_of<ranges>> start{core()};
+        // The operation has the batcher in `start`; each further owner would cost two atomic operations.
+        const detail::batcher_core* const its_core = start.core.get();
         if constexpr (sizeof...(Args) == ranges + 1) {
             auto all = std::forward_as_tuple(static_cast<Args&&>(args)...);
             using token_type = std::tuple_element_t<ranges, decltype(all)>;
             static_assert(!detail::is_run_range<token_type>, "the token is the last argument");
-            return asio::async_initiate<token_type, void(error_code)>(start, std::get<ranges>(all), models_,
+            return asio::async_initiate<token_type, void(error_code)>(std::move(start), std::get<ranges>(all), its_core,
                                                                       given.ranges, how);
         } else {
             default_token token{};
-            return asio::async_initiate<default_token, void(error_code)>(start, token, models_, given.ranges, how);
+            return asio::async_initiate<default_token, void(error_code)>(std::move(start), token, its_core,
+                                                                         given.ranges, how);
         }
     }
-
-    std::shared_ptr<detail::batcher_handle> handle_;
-    detail::models_ptr models_;
 };
 
 /// A batcher together with options for its requests: `classify.with(within(5ms))`.

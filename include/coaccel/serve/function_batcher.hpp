@@ -2,8 +2,7 @@
 #define COACCEL_SERVE_FUNCTION_BATCHER_HPP
 
 #include <coaccel/actor/mailbox.hpp>
-#include <coaccel/core/as_result.hpp>
-#include <coaccel/device/shutdown.hpp>
+#include <coaccel/serve/batcher_calls.hpp>
 #include <coaccel/serve/detail/function_runner.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -44,9 +43,10 @@ concept batch_function =
 /// Executor, cancellation, exceptions, lifetimes, thread safety: as for dynamic_batcher.
 template <class Request, class Reply>
     requires message<Request> && message<Reply> && std::default_initializable<Reply>
-class function_batcher {
+class function_batcher : public batcher_calls {
 public:
-    using executor_type = asio::any_io_executor;
+    using request_type = Request; ///< What a caller passes.
+    using reply_type = Reply;     ///< What a caller gets.
     /// Tells shapes apart: only requests with the same key share a batch. Called by the threads of the callers,
     /// several at a time.
     using key_function = std::function<std::uint64_t(const Request&)>;
@@ -71,9 +71,7 @@ public:
         runner_type& its_runner = *runner;
         auto core = detail::make_batcher(std::move(ex), options, {}, std::move(runner));
         its_runner.attach(core);
-        function_batcher made;
-        made.shared_ = std::make_shared<state>(std::move(core), std::move(key));
-        return made;
+        return function_batcher(std::make_shared<keyed_handle>(std::move(core), std::move(key)));
     }
 
     /// Answers one request as a part of a batch.
@@ -95,53 +93,26 @@ public:
     template <asio::completion_token_for<void(error_code, Reply)> Token = default_token>
     auto async_call(Request r, const exec_options& how, Token&& token = {}) const
     {
-        const std::uint64_t shape = shared_ && shared_->key ? shared_->key(r) : 0;
+        const std::uint64_t shape = shape_of(r);
         return asio::async_initiate<Token, void(error_code, Reply)>(
             detail::initiate_batched<detail::call_request<Request, Reply>>{core()}, token, shape, std::move(r), how);
     }
 
-    /// As dynamic_batcher::async_shutdown.
-    template <asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_shutdown(shutdown mode, Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code)>(
-            detail::initiate_batched<detail::control_request>{core()}, token,
-            mode == shutdown::drain ? detail::batch_control::verb::drain : detail::batch_control::verb::abandon);
-    }
-
-    /// Lets a batcher that has failed go on, with a new restart budget. Does nothing if it has not failed.
-    ///
-    /// Completion signature: void(error_code).
-    /// Errors: errc::actor_stopped.
-    template <asio::completion_token_for<void(error_code)> Token = default_token>
-    auto async_revive(Token&& token = {}) const
-    {
-        return asio::async_initiate<Token, void(error_code)>(detail::initiate_batched<detail::control_request>{core()},
-                                                             token, detail::batch_control::verb::revive);
-    }
-
-    executor_type get_executor() const noexcept { return detail::executor_of(core()); }
-    /// The counters. Thread safety: any thread. Exceptions: std::bad_alloc.
-    batcher_stats stats() const { return shared_ ? shared_->handle.stats() : batcher_stats(); }
-    explicit operator bool() const noexcept { return shared_ != nullptr; }
-
-    /// Adds its metrics to a registry, until the registration is destroyed. The batcher lives at least as long.
-    [[nodiscard]] telemetry::registration report_to(const telemetry::registry& where) const
-    {
-        return shared_ ? detail::report(where, core()) : telemetry::registration();
-    }
-
 private:
-    struct state {
-        state(detail::batcher_ptr core, key_function k) : handle(std::move(core)), key(std::move(k)) {}
+    /// With what all copies share besides the batcher.
+    struct keyed_handle final : detail::batcher_handle {
+        keyed_handle(detail::batcher_ptr core, key_function k) : batcher_handle(std::move(core)), key(std::move(k)) {}
 
-        detail::batcher_handle handle;
         const key_function key;
     };
 
-    detail::batcher_ptr core() const noexcept { return shared_ ? shared_->handle.core : nullptr; }
+    explicit function_batcher(std::shared_ptr<keyed_handle> handle) noexcept : batcher_calls(std::move(handle)) {}
 
-    std::shared_ptr<state> shared_;
+    std::uint64_t shape_of(const Request& r) const
+    {
+        const auto* const shared = static_cast<const keyed_handle*>(handle().get());
+        return shared && shared->key ? shared->key(r) : 0;
+    }
 };
 
 } // namespace coaccel::serve

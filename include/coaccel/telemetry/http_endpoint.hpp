@@ -26,7 +26,8 @@ struct http_endpoint_options {
     std::uint16_t port = 0; ///< The port; 0 lets the system choose one, which http_endpoint::port() tells.
     /// If it is not empty, requests must have the header field `Authorization: Bearer TOKEN`, except those for / and
     /// /healthz, which tell nothing about the program. The connection is not encrypted. It must consist of printable
-    /// ASCII characters, without spaces.
+    /// ASCII characters, without spaces. In a browser, the page asks for it, or takes it from the address if that ends
+    /// with `#token=TOKEN`.
     ///
     /// Without a token on a loopback address, requests whose field `Host` is neither localhost nor an IP address are
     /// refused with status 421, so that a web page from elsewhere cannot read the metrics by means of DNS.

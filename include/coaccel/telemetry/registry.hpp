@@ -1,7 +1,10 @@
 #ifndef COACCEL_TELEMETRY_REGISTRY_HPP
 #define COACCEL_TELEMETRY_REGISTRY_HPP
 
+#include <coaccel/actor/actor.hpp>
 #include <coaccel/actor/mailbox.hpp>
+#include <coaccel/actor/supervisor.hpp>
+#include <coaccel/core/trace.hpp>
 #include <coaccel/device/device.hpp>
 #include <coaccel/telemetry/counter.hpp>
 #include <coaccel/telemetry/detail/collect_ops.hpp>
@@ -94,6 +97,40 @@ public:
             detail::write_mailbox(out, name, box.size(), box.capacity(), box.is_open());
         });
     }
+
+    /// Adds an actor: its messages, failures and starts, with the name as the label `actor`, and its mailbox, as
+    /// above.
+    ///
+    /// Lifetimes: the actor is not kept; its samples end with it.
+    /// Errors: errc::invalid_argument for a null pointer.
+    template <message M>
+    [[nodiscard]] result<registration> add(const std::shared_ptr<actor<M>>& what, std::string name) const
+    {
+        if (!what)
+            return detail::nothing_to_add("actor", name);
+        return add_source([weak = std::weak_ptr<actor<M>>(what), name = std::move(name)](metric_writer& out) {
+            const auto a = weak.lock();
+            if (!a)
+                return;
+            const auto box = a->ref();
+            detail::write_actor(out, name, a->stats());
+            detail::write_mailbox(out, name, box.size(), box.capacity(), box.is_open());
+        });
+    }
+
+    /// Adds a supervisor: its children, their failures and restarts, and the failures that it has escalated. The label
+    /// `supervisor` of its samples is the name.
+    ///
+    /// Lifetimes: the supervisor is not kept; its samples end with it.
+    /// Errors: errc::invalid_argument for a null pointer.
+    [[nodiscard]] result<registration> add(const std::shared_ptr<supervisor>& what, std::string name) const;
+
+    /// Adds a buffer of trace events: how many were added, and how many were overwritten or dropped. The label `trace`
+    /// of its samples is the name. A collection reads 8 bytes for each event that fits.
+    ///
+    /// Lifetimes: the buffer is not kept; its samples end with it.
+    /// Errors: errc::invalid_argument for a null pointer.
+    [[nodiscard]] result<registration> add(const std::shared_ptr<trace_buffer>& what, std::string name) const;
 
     /// Collects all metrics.
     ///

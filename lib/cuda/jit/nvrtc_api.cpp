@@ -17,7 +17,7 @@ const vendor_library_info nvrtc_library{
     .id = vendor_library::nvrtc,
     .sonames = nvrtc_sonames,
     .wheel = "cuda_nvrtc",
-    .disables = "async_compile",
+    .disables = "async_compile, and prim::* on GPUs",
     .version_text = version_text,
     .category = nvrtc_category,
     .load = [] { return as_functions(nvrtc_api::load()); },

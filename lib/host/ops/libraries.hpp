@@ -11,6 +11,9 @@
     X(blas_level3)                                                                                                     \
     X(jit)                                                                                                             \
     X(plan)                                                                                                            \
+    X(prim_casts)                                                                                                      \
+    X(prim_elementwise)                                                                                                \
+    X(prim_rows)                                                                                                       \
     X(rand)                                                                                                            \
     X(user)
 

@@ -22,10 +22,9 @@ namespace {
 
 using asio::ip::tcp;
 
-asio::awaitable<void> run_session(std::shared_ptr<http_server> server, tcp::socket socket)
+asio::awaitable<void> run_session(std::unique_ptr<http_session> session)
 {
-    http_session session(std::move(server), std::move(socket));
-    co_await session.run();
+    co_await session->run();
 }
 
 } // namespace
@@ -51,17 +50,7 @@ error_code http_server::listen()
         return op_error(errc::invalid_option, "http_endpoint",
                         {"address is \"", options_.address, "\", which is not an IP address"});
     only_local_ = address.is_loopback() && options_.token.empty();
-    const tcp::endpoint where(address, options_.port);
-    acceptor_.emplace(strand_.get());
-    acceptor_->open(where.protocol(), ec);
-    if (!ec)
-        acceptor_->set_option(tcp::acceptor::reuse_address(true), ec);
-    if (!ec)
-        acceptor_->bind(where, ec);
-    if (!ec)
-        acceptor_->listen(asio::socket_base::max_listen_connections, ec);
-    if (!ec)
-        port_ = acceptor_->local_endpoint(ec).port();
+    ec = listener_.open(executor_.get(), tcp::endpoint(address, options_.port));
     if (ec)
         return op_error(errc::start_failed, "http_endpoint",
                         {"cannot listen on address ", options_.address, ", port ", options_.port, ": ", ec.message()});
@@ -78,10 +67,8 @@ void http_server::run()
                 self->begin_stop(ending::abrupt);
         });
     }
-    accepting_ = true;
     try {
-        asio::co_spawn(strand_.get(), accept_loop(shared_from_this()),
-                       [self = shared_from_this()](std::exception_ptr) { self->end_accepting(); });
+        listener_.start(shared_from_this());
     } catch (...) {
         // Its handler keeps the server, and with it the port.
         const std::lock_guard lock(mutex_);
@@ -96,41 +83,14 @@ bool http_server::abandoned()
     return abandoned_;
 }
 
-asio::awaitable<void> http_server::accept_loop(std::shared_ptr<http_server> self)
-{
-    while (!self->stopping_) {
-        bool failed = false;
-        try {
-            auto [ec, socket] = co_await self->acceptor_->async_accept(asio::as_tuple(asio::use_awaitable));
-            failed = bool(ec);
-            if (!failed && !self->stopping_)
-                self->begin_session(std::move(socket));
-        } catch (const std::bad_alloc&) {
-            failed = true;
-        }
-        if (!failed || self->stopping_)
-            continue;
-        // Such as too many open files, which may pass; without a pause the loop would keep a thread busy until then.
-        asio::steady_timer pause(self->strand_.get(), std::chrono::milliseconds(50));
-        co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
-    }
-}
-
-void http_server::end_accepting()
-{
-    accepting_ = false;
-    // Also if an exception has ended the loop: clients are refused then, instead of waiting.
-    error_code ignored;
-    acceptor_->close(ignored);
-    complete_stops();
-}
-
 void http_server::begin_session(tcp::socket socket)
 {
-    if (sessions_.size() >= options_.max_connections && !close_longest_idle())
+    if (stopping_ || (sessions_.size() >= options_.max_connections && !close_longest_idle()))
         return;
+    // Exists, and is counted, before its coroutine begins.
+    auto session = std::make_unique<http_session>(shared_from_this(), std::move(socket));
     // An exception, such as std::bad_alloc, ends only its session.
-    asio::co_spawn(strand_.get(), run_session(shared_from_this(), std::move(socket)), [](std::exception_ptr) {});
+    asio::co_spawn(strand_.get(), run_session(std::move(session)), [](std::exception_ptr) {});
 }
 
 bool http_server::close_longest_idle()
@@ -244,8 +204,7 @@ void collection_answer::operator()(error_code ec, telemetry::snapshot all)
 void http_server::begin_stop(ending how)
 {
     stopping_ = true;
-    error_code ignored;
-    acceptor_->close(ignored);
+    listener_.close();
     for (http_session* s : sessions_) {
         if (how == ending::abrupt)
             s->close();
@@ -259,7 +218,7 @@ void http_server::begin_stop(ending how)
 
 void http_server::complete_stops()
 {
-    if (!stopping_ || accepting_ || !sessions_.empty())
+    if (!stopping_ || !sessions_.empty())
         return;
     async_op_list done;
     {
@@ -275,7 +234,7 @@ void http_server::shutdown(async_op_list& out) noexcept
     const std::lock_guard lock(mutex_);
     shut_down_ = true;
     stops_.move_all(out);
-    acceptor_.reset();
+    listener_.shutdown();
     end_signal_.reset();
     strand_.let_go(out);
     executor_.let_go(out);

@@ -1,6 +1,7 @@
 #ifndef COACCEL_TELEMETRY_HTTP_SERVER_HPP
 #define COACCEL_TELEMETRY_HTTP_SERVER_HPP
 
+#include "telemetry/http/listener.hpp"
 #include "telemetry/http/routes.hpp"
 
 #include <coaccel/core/detail/shutdown_hook.hpp>
@@ -31,7 +32,7 @@ public:
     error_code listen();
     void run();
 
-    std::uint16_t port() const noexcept { return port_; }
+    std::uint16_t port() const noexcept { return listener_.port(); }
     const asio::any_io_executor& executor() const noexcept { return executor_.get(); }
     const telemetry::http_endpoint_options& options() const noexcept { return options_; }
     const telemetry::registry& metrics() const noexcept { return metrics_; }
@@ -44,6 +45,12 @@ public:
     void collected(const std::shared_ptr<shared_collection>& c, error_code ec, telemetry::snapshot&& all) noexcept;
 
     void shutdown(async_op_list& out) noexcept override;
+
+    const asio::any_io_executor& strand() const noexcept { return strand_.get(); }
+    http_listener& listener() noexcept { return listener_; }
+
+    /// On the strand.
+    void begin_session(asio::ip::tcp::socket socket);
 
     // For sessions, on the strand.
     bool stopping() const noexcept { return stopping_; }
@@ -61,9 +68,6 @@ private:
     bool abandoned();
 
     // On the strand.
-    static asio::awaitable<void> accept_loop(std::shared_ptr<http_server> self);
-    void end_accepting();
-    void begin_session(asio::ip::tcp::socket socket);
     bool close_longest_idle();
     void begin_stop(ending how);
     void complete_stops();
@@ -72,17 +76,16 @@ private:
     held_executor strand_;
     const telemetry::registry metrics_;
     const telemetry::http_endpoint_options options_;
-    std::uint16_t port_ = 0;
     /// Whether only programs on this machine are served, and without a token. A web page from elsewhere could then read
     /// everything through the user's browser, if its name were mapped to this machine.
     bool only_local_ = false;
 
+    http_listener listener_;
+
     // Used on the strand only.
-    std::optional<asio::ip::tcp::acceptor> acceptor_;
     std::set<http_session*> sessions_;
     /// The outstanding collection, or null.
     std::shared_ptr<shared_collection> collecting_;
-    bool accepting_ = false;
     bool stopping_ = false;
     std::uint64_t last_number_ = 0;
 

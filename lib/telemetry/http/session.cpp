@@ -50,6 +50,16 @@ std::string_view text_of(unsigned status) noexcept
     }
 }
 
+/// A client may send several fields.
+std::string accepted_types(const request_parser::value_type& message)
+{
+    std::string all;
+    const auto [first, last] = message.equal_range(http::field::accept);
+    for (auto field = first; field != last; ++field)
+        all.append(all.empty() ? "" : ",").append(field->value());
+    return all;
+}
+
 // No outside resources, and no other page may frame it.
 constexpr char page_policy[] = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                                "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -135,7 +145,7 @@ asio::awaitable<bool> http_session::serve_one()
         server_->serves_host(host) ? choose_route(question, server_->options().token) : http_route::wrong_host;
     // A client without the token must not keep a connection from others.
     asked.keep_alive = asked.keep_alive && asked.route != http_route::unauthorized;
-    http_reply reply = co_await reply_to(asked.route, std::string(message[http::field::accept]));
+    http_reply reply = co_await reply_to(asked.route, accepted_types(message));
     const bool written = co_await write(std::move(reply), asked);
     co_return written&& asked.keep_alive;
 }
@@ -215,6 +225,7 @@ asio::awaitable<bool> http_session::write(http_reply reply, const request& asked
     message.set(http::field::content_type, beast::string_view(reply.content_type.data(), reply.content_type.size()));
     message.set(http::field::cache_control, "no-store");
     message.set("X-Content-Type-Options", "nosniff");
+    message.set("Referrer-Policy", "no-referrer");
     if (asked.route == http_route::page)
         message.set("Content-Security-Policy", page_policy);
     if (reply.status == 405)

@@ -11,8 +11,8 @@ namespace {
 using namespace coaccel;
 using detail::lane_selector;
 
-constexpr library libraries[] = {library::memory, library::blas, library::user,
-                                 library::jit,    library::rand, library::plan};
+constexpr library libraries[] = {library::memory, library::blas, library::user, library::jit,
+                                 library::rand,   library::plan, library::prim};
 constexpr priority priorities[] = {priority::low, priority::normal, priority::high};
 
 } // namespace

@@ -175,7 +175,7 @@ TEST_CASE("the report names missing libraries and the features that they disable
                              "    disables: blas::* on GPUs\n"
                              "  libnvrtc: not available\n"
                              "    problem: no libnvrtc here\n"
-                             "    disables: async_compile\n"
+                             "    disables: async_compile, and prim::* on GPUs\n"
                              "  libcurand: not available\n"
                              "    problem: no libcurand here\n"
                              "    disables: rand::* on GPUs\n"

@@ -1,11 +1,13 @@
 #include "device/device_executor.hpp"
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <memory>
+#include <thread>
 
 namespace test_device_device_executor {
 
@@ -98,6 +100,41 @@ TEST_CASE_FIXTURE(fixture, "a timer that is not needed any more is cancelled in 
     CHECK(ex.wait_until(never, now, *o));
     CHECK_FALSE(has_work());
     CHECK(o->wakes == 0);
+}
+
+// The handler of the first wait is in the queue of the executor when the turn runs that does not want it any more.
+TEST_CASE_FIXTURE(fixture, "a late handler of an earlier wait does not count for the timer that was set since")
+{
+    for (const bool cancels : {false, true}) {
+        CAPTURE(cancels);
+        const auto o = std::make_shared<owner>();
+        const auto first = clock_type::now() + 1ms;
+        CHECK(ex.wait_until(first, first - 1ms, *o));
+        std::this_thread::sleep_until(first + 1ms);
+        const auto now = clock_type::now();
+        int wakes_before = -1;
+        // Behind the function of the executor that finds expired timers, before the handlers that this one adds.
+        asio::post(io, [&] {
+            wakes_before = o->wakes;
+            if (!cancels) {
+                CHECK(ex.wait_until(now + 1h, now, *o));
+                return;
+            }
+            CHECK_FALSE(ex.wait_until(never, now, *o));
+            CHECK(ex.wait_until(never, now, *o));
+        });
+        CHECK(has_work() == !cancels);
+        // Otherwise this was another case.
+        REQUIRE(wakes_before == 0);
+        REQUIRE(o->wakes == 1);
+        if (cancels)
+            CHECK(ex.wait_until(now + 1h, now, *o));
+        CHECK_FALSE(ex.wait_until(never, now, *o));
+        CHECK(has_work());
+        CHECK(ex.wait_until(never, now, *o));
+        CHECK_FALSE(has_work());
+        CHECK(o->wakes == 1);
+    }
 }
 
 TEST_CASE_FIXTURE(fixture, "a timer keeps no owner alive")

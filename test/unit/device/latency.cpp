@@ -40,6 +40,17 @@ TEST_CASE("quantiles are at most an eighth above the exact value")
     CHECK(h.max().count() == all.back());
 }
 
+TEST_CASE("powers of two are upper bounds of buckets")
+{
+    latency_histogram h;
+    for (const int ns : {0, 1, 1024, 1025, 1024})
+        h.add(nanoseconds(ns));
+    const auto row = h.summary("op");
+    CHECK(row.buckets ==
+          std::vector<coaccel::latency_bucket>{{nanoseconds(1), 2}, {nanoseconds(1024), 2}, {nanoseconds(1152), 1}});
+    CHECK(latency_histogram().summary("op").buckets.empty());
+}
+
 TEST_CASE("negative, zero and very long durations are counted")
 {
     latency_histogram h;

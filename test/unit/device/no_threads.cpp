@@ -1,3 +1,5 @@
+#include "support/no_threads.hpp"
+
 #include "support/devices.hpp"
 #include "support/sanitized.hpp"
 
@@ -6,13 +8,7 @@
 #include <boost/asio.hpp>
 #include <doctest/doctest.h>
 
-#include <fstream>
 #include <optional>
-#include <pthread.h>
-#include <sys/resource.h>
-#include <system_error>
-#include <thread>
-#include <unistd.h>
 
 namespace test_device_no_threads {
 
@@ -23,46 +19,9 @@ namespace {
 using namespace coaccel;
 using namespace std::chrono_literals;
 using test::await;
+using test::no_threads;
 
 TEST_SUITE_BEGIN("device without threads");
-
-constexpr std::size_t mebibyte = std::size_t(1) << 20;
-
-/// While it exists no thread can be started, because the stack of a new thread does not fit into the address space. The
-/// stack size is larger than any used before, because glibc caches and reuses old stacks.
-class no_threads {
-public:
-    no_threads()
-    {
-        REQUIRE(::pthread_getattr_default_np(&before_) == 0);
-        pthread_attr_t large;
-        ::pthread_attr_init(&large);
-        ::pthread_attr_setstacksize(&large, 1024 * mebibyte);
-        REQUIRE(::pthread_setattr_default_np(&large) == 0);
-        ::pthread_attr_destroy(&large);
-        REQUIRE(::getrlimit(RLIMIT_AS, &limit_) == 0);
-        std::size_t pages = 0;
-        std::ifstream("/proc/self/statm") >> pages;
-        rlimit tight = limit_;
-        tight.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + 512 * mebibyte;
-        REQUIRE(::setrlimit(RLIMIT_AS, &tight) == 0);
-        REQUIRE_THROWS_AS(std::thread([] {}).join(), std::system_error);
-    }
-
-    no_threads(const no_threads&) = delete;
-    no_threads& operator=(const no_threads&) = delete;
-
-    ~no_threads()
-    {
-        ::setrlimit(RLIMIT_AS, &limit_);
-        ::pthread_setattr_default_np(&before_);
-        ::pthread_attr_destroy(&before_);
-    }
-
-private:
-    pthread_attr_t before_;
-    rlimit limit_{};
-};
 
 int failures = 0;
 error_code last_failure;

@@ -428,6 +428,41 @@ TEST_CASE_FIXTURE(fixture, "the statistics name a plan and count its bytes")
     CHECK(std::ranges::any_of(after.latencies, [](const auto& row) { return row.op == "plan axpy"; }));
 }
 
+TEST_CASE_FIXTURE(fixture, "the plans of one name have a row of counters")
+{
+    const plan p = load(axpy_plan());
+    const auto row = [&] {
+        const auto s = await(io, gpu.async_stats()).value();
+        REQUIRE(s.plans.size() == 1);
+        CHECK(s.plans.front().op == "plan axpy");
+        return s.plans.front();
+    };
+    const auto loaded = row();
+    CHECK(loaded.completed == 0);
+    CHECK(loaded.instances >= 1);
+    std::vector<float> x = numbers(n);
+    std::vector<float> y(n);
+    {
+        const plan second = load(axpy_plan());
+        CHECK(row().instances == 2 * loaded.instances);
+        REQUIRE(await(io, second.async_run(from(x), to(y))));
+        REQUIRE(await(io, p.async_run(from(x), to(y))));
+        REQUIRE(await(io, second.async_unload()));
+    }
+    std::vector<float> shorter(n - 1);
+    CHECK_FALSE(await(io, p.async_run(from(shorter), to(y))));
+    const auto run = row();
+    CHECK(run.completed == 2);
+    CHECK(run.failed == 1);
+    CHECK(run.cancelled + run.expired + run.reruns + run.waiting + run.running + run.quarantined == 0);
+    CHECK(run.bytes_to_device == 2 * n * sizeof(float));
+    CHECK(run.bytes_to_host == 2 * n * sizeof(float));
+    CHECK(run.instances == loaded.instances);
+    REQUIRE(await(io, p.async_unload()));
+    CHECK(row().completed == 2);
+    CHECK(row().instances == 0);
+}
+
 TEST_SUITE_END();
 
 } // namespace

@@ -87,6 +87,13 @@ TEST_CASE_FIXTURE(fixture, "a run that may be repeated once ends with the second
     wait_for_all();
     CHECK(poisoned.failed_with(errc::context_lost));
     CHECK(innocent.succeeded());
+    const auto all = stats();
+    REQUIRE(all.plans.size() == 1);
+    CHECK(all.plans.front().reruns == all.reruns);
+    // The innocent run may have ended before the loss.
+    CHECK(all.reruns >= 1);
+    CHECK(all.plans.front().completed == 1);
+    CHECK(all.plans.front().failed == 1);
 }
 
 TEST_CASE_FIXTURE(fixture, "while suspects run, other calls wait, and then run")

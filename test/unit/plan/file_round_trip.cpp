@@ -9,6 +9,7 @@
 
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit.hpp>
+#include <coaccel/ops/prim.hpp>
 
 #include <doctest/doctest.h>
 
@@ -48,15 +49,28 @@ void set(std::byte* to, T value)
     std::memcpy(to, &value, sizeof(value));
 }
 
+/// A prim::layout of vectors with 62 elements.
+void set_layout(const op_field& f, std::byte* to)
+{
+    using one_operand = prim::layout<1>;
+    constexpr std::size_t each = sizeof(prim::dimensions);
+    const auto shape = one_operand::vector(62);
+    std::memcpy(to, &shape, sizeof(shape));
+    for (std::size_t at = sizeof(shape); at < f.size; at += each)
+        std::memcpy(to + at, &shape.strides[0], each);
+}
+
 /// A value other than the default, with which the op is valid.
 void set_value(const op_info& info, const op_field& f, std::byte* to)
 {
-    const std::set<std::string_view> sizes{"m", "n", "k", "batch"};
+    const std::set<std::string_view> sizes{"m", "n", "k", "batch", "rows", "columns", "outer", "inner"};
     if (f.holds == op_field::content::generator)
         set(to, rand::make_generator(
                     {.algorithm = info.name == "rand.bits<u64>" ? rand::algorithm::sobol64 : rand::algorithm::philox}));
     else if (f.holds == op_field::content::enumeration)
         set(to, std::uint8_t(f.name != "math" || info.name.ends_with("<f32>")));
+    else if (info.name.starts_with("prim.") && f.name == "shape")
+        set_layout(f, to);
     else if (sizes.contains(f.name))
         set(to, std::uint64_t(2));
     else if (f.name.starts_with("stride_"))

@@ -144,36 +144,6 @@ TEST_CASE("a unit is part of a longer name")
     CHECK(other.find("UNIT") == std::string::npos);
 }
 
-TEST_CASE("the client chooses the format")
-{
-    struct {
-        const char* accept;
-        text_format chosen;
-    } cases[] = {
-        {"", text_format::prometheus},
-        {"*/*", text_format::prometheus},
-        {"text/plain", text_format::prometheus},
-        {"application/openmetrics-text", text_format::openmetrics},
-        {"Application/OpenMetrics-Text; Version=1.0.0", text_format::openmetrics},
-        {"application/openmetrics-text;version=0.0.1", text_format::openmetrics},
-        {"application/openmetrics-text;version=9.0.0", text_format::prometheus},
-        // Prometheus 2.42.
-        {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
-         "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-         text_format::openmetrics},
-        {"application/openmetrics-text;q=0.1, text/plain;q=0.5", text_format::prometheus},
-        {"application/openmetrics-text;q=0", text_format::prometheus},
-        {"application/openmetrics-text;q=nonsense", text_format::openmetrics},
-        {",,;;=,q=,", text_format::prometheus},
-    };
-    for (const auto& c : cases) {
-        CAPTURE(c.accept);
-        CHECK(choose_format(c.accept) == c.chosen);
-    }
-    CHECK(content_type(text_format::prometheus) == "text/plain; version=0.0.4; charset=utf-8");
-    CHECK(content_type(text_format::openmetrics) == "application/openmetrics-text; version=1.0.0; charset=utf-8");
-}
-
 TEST_SUITE_END();
 
 } // namespace

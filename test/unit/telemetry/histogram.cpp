@@ -138,6 +138,22 @@ TEST_CASE("durations and numbers are in the same unit")
     }
 }
 
+TEST_CASE("a duration that is observed several times at once counts as often")
+{
+    for (const double resolution : {1e-9, 1e-6}) {
+        const histogram at_once({.resolution = resolution});
+        const histogram one_by_one({.resolution = resolution});
+        for (const auto& [time, times] :
+             {std::pair(-1us, 2), std::pair(7us, 64), std::pair(3000us, 1), std::pair(5us, 0)}) {
+            at_once.observe(time, static_cast<std::uint64_t>(times));
+            for (int i = 0; i < times; ++i)
+                one_by_one.observe(time);
+        }
+        CHECK(at_once.snapshot().count == 67);
+        CHECK(at_once.snapshot() == one_by_one.snapshot());
+    }
+}
+
 TEST_CASE("threads observe at the same time, and copies share the content")
 {
     const histogram h(histogram_options::sizes());

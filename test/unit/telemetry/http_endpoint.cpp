@@ -61,6 +61,10 @@ TEST_CASE("every path has its reply")
     CHECK(contains(open, "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
     CHECK(open.ends_with("# EOF\n"));
 
+    // Several fields are one list.
+    CHECK(
+        f.ask("GET", "/metrics", "Accept: text/html\r\nAccept: application/openmetrics-text\r\n").ends_with("# EOF\n"));
+
     CHECK(body_of(f.ask("GET", "/healthz")) == "ok\n");
     CHECK(body_of(f.ask("GET", "/readyz")) == "ready\n");
 
@@ -71,6 +75,7 @@ TEST_CASE("every path has its reply")
     const auto page = f.ask("GET", "/");
     CHECK(contains(page, "Content-Type: text/html; charset=utf-8\r\n"));
     CHECK(contains(page, "Content-Security-Policy: default-src 'none';"));
+    CHECK(contains(page, "Referrer-Policy: no-referrer\r\n"));
     CHECK(contains(page, "<title>coaccel</title>"));
     CHECK(page.ends_with("</html>\n"));
 

@@ -113,6 +113,36 @@ TEST_CASE("whichever allocation fails, a collection ends or throws, and the next
     }
 }
 
+/// Runs handlers; an exception of one of them, which io_context passes on, does not end it.
+void run_for(asio::io_context& io, std::chrono::milliseconds time)
+{
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+        try {
+            io.run_one_until(end);
+        } catch (const std::bad_alloc&) {
+        }
+    }
+}
+
+TEST_CASE("an endpoint without memory accepts connections again as soon as there is some")
+{
+    asio::io_context io;
+    const registry metrics(io.get_executor());
+    const auto endpoint = http_endpoint::start(io.get_executor(), metrics).value();
+    const auto is_served = [&] {
+        const auto asked = test::last_request("GET", "/healthz");
+        return status_of(test::co_run(io, test::exchange(endpoint.port(), asked))) == 200;
+    };
+    CHECK(is_served());
+    // Only the listener has work meanwhile: without memory, Asio ends the program when it resumes a coroutine.
+    const auto waiting = test::connected(io, endpoint.port());
+    all_fail = true;
+    run_for(io, std::chrono::milliseconds(400));
+    all_fail = false;
+    CHECK(is_served());
+}
+
 TEST_CASE("the destructor of an endpoint needs no memory")
 {
     asio::io_context io;

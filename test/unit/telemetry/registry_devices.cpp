@@ -2,7 +2,9 @@
 #include "support/devices.hpp"
 #include "support/gate.hpp"
 
+#include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
+#include <coaccel/plan/plan_builder.hpp>
 #include <coaccel/telemetry/registry.hpp>
 
 #include <boost/asio.hpp>
@@ -20,14 +22,10 @@ using namespace coaccel;
 using namespace coaccel::telemetry;
 using namespace std::chrono_literals;
 using test::await;
+using test::collect;
 using test::find_sample;
 using test::make_device;
 using test::value_of;
-
-snapshot collect(asio::io_context& io, const registry& metrics)
-{
-    return await(io, metrics.async_collect()).value();
-}
 
 TEST_SUITE_BEGIN("registry devices");
 
@@ -80,6 +78,46 @@ TEST_CASE("the statistics of a device become samples")
     CHECK(all.devices[0].name == "cpu0");
     REQUIRE(all.devices[0].stats);
     CHECK(all.devices[0].stats->completed == stats.completed);
+    CHECK(value_of(all, "coaccel_telemetry_dropped_samples_total") == 0);
+}
+
+TEST_CASE("the runs of a plan become samples")
+{
+    asio::io_context io;
+    const registry metrics(io.get_executor());
+    auto gpu = make_device(io);
+    const auto kept = metrics.add(gpu, "cpu0").value();
+    constexpr std::uint64_t n = 100;
+    plan_builder b("twice");
+    const auto x = b.input<float>(n);
+    const auto y = b.output<float>(n);
+    b.add(memory::copy<float>{.src = x, .dst = y});
+    b.add(blas::scal<float>{.x = y, .n = n, .alpha = 2.0f});
+    const plan p = await(io, gpu.async_load(b.finish().value())).value();
+    const std::vector<float> in(n, 1.0f);
+    std::vector<float> out(n);
+    for (int i = 0; i < 3; ++i)
+        REQUIRE(await(io, p.async_run(from(in), to(out))));
+    const auto all = collect(io, metrics);
+    const labels mine{{"device", "cpu0"}, {"plan", "twice"}};
+    const auto with = [](std::string name, std::string value) {
+        return labels{{"device", "cpu0"}, {"plan", "twice"}, {std::move(name), std::move(value)}};
+    };
+    CHECK(value_of(all, "coaccel_plan_runs_total", with("outcome", "completed")) == 3);
+    CHECK(value_of(all, "coaccel_plan_runs_total", with("outcome", "failed")) == 0);
+    CHECK(value_of(all, "coaccel_plan_reruns_total", mine) == 0);
+    CHECK(value_of(all, "coaccel_plan_transferred_bytes_total", with("direction", "to_device")) == 3 * 400);
+    CHECK(value_of(all, "coaccel_plan_transferred_bytes_total", with("direction", "to_host")) == 3 * 400);
+    CHECK(value_of(all, "coaccel_plan_instances", mine) >= 1);
+    CHECK(value_of(all, "coaccel_plan_running", mine) == 0);
+    CHECK(value_of(all, "coaccel_plan_waiting", mine) == 0);
+    CHECK(value_of(all, "coaccel_plan_quarantined", mine) == 0);
+    const auto* runs = find_sample(all, "coaccel_plan_run_seconds", mine);
+    REQUIRE(runs);
+    const auto& times = std::get<histogram_snapshot>(runs->value);
+    CHECK(times.count == 3);
+    CHECK(times.sum > 0);
+    CHECK(times.count_up_to(times.bounds.back()) == 3);
     CHECK(value_of(all, "coaccel_telemetry_dropped_samples_total") == 0);
 }
 

@@ -1,15 +1,22 @@
 #ifndef COACCEL_TEST_UNIT_TELEMETRY_SNAPSHOTS_HPP
 #define COACCEL_TEST_UNIT_TELEMETRY_SNAPSHOTS_HPP
 
+#include "support/devices.hpp"
 #include "telemetry/metric_names.hpp"
 
-#include <coaccel/telemetry/snapshot.hpp>
+#include <coaccel/telemetry/registry.hpp>
 
 #include <doctest/doctest.h>
 
 #include <string_view>
 
 namespace test {
+
+/// What a registry collects now.
+inline coaccel::telemetry::snapshot collect(boost::asio::io_context& io, const coaccel::telemetry::registry& metrics)
+{
+    return await(io, metrics.async_collect()).value();
+}
 
 /// The sample of this name and these labels, or null.
 inline const coaccel::telemetry::sample* find_sample(const coaccel::telemetry::snapshot& all, std::string_view name,

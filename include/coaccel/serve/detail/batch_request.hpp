@@ -63,6 +63,8 @@ public:
     batch_run* run = nullptr;
     /// The number of rows before it in the batch.
     std::uint32_t row = 0;
+    /// The number of members before it in the batch.
+    std::uint32_t index = 0;
     /// How often its batch has failed because of where it was started.
     std::uint32_t moves = 0;
 

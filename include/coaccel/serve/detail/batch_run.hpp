@@ -3,6 +3,7 @@
 
 #include <coaccel/serve/detail/batch_request.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,7 +31,10 @@ public:
     /// Its number in the order in which batches were formed.
     std::uint64_t sequence = 0;
     time_point formed{};
+    /// When its first run was started; time_point() before, and if all members have given up before.
     time_point started{};
+    /// When its last run ended.
+    time_point ran{};
     /// What it has started has ended with this error. Set before the message is sent.
     error_code ec;
     /// If each member has an outcome of its own: the errors. Empty: all have the outcome of the batch.
@@ -39,6 +43,15 @@ public:
     bool overdue = false;
     /// It has ended, and waits until earlier batches have.
     bool ended = false;
+    /// What it has started is a copy on another thread, which uses the memory of its members, or will. Only members
+    /// that batch_runner::leave removes from it can be answered before it has ended.
+    bool uses_members = false;
+    /// Its members have their outputs.
+    bool delivered = false;
+    /// Members that are answered with their `ec` when their memory is no longer used.
+    std::uint32_t given_up = 0;
+    /// Members that have not given up.
+    std::uint32_t left = 0;
     std::uint64_t shape = 0;
     /// The id of its trace event; 0: it has none.
     std::uint64_t trace = 0;
@@ -73,8 +86,36 @@ public:
     /// What the batch had started has ended. True: it has started something else.
     virtual bool goes_on(batch_run& run) = 0;
 
-    /// Gives the member its answer. The batch has ended, and the outcome of the member is no error.
-    virtual void deliver(batch_run& run, batch_request& member) noexcept = 0;
+    /// Gives each member whose outcome is no error its outputs. The batch has ended.
+    virtual void deliver(batch_run& run) noexcept = 0;
+
+    /// A member gives up, and the batch uses the memory of its members. True: the copy has not begun; the place of the
+    /// member is null now, and its memory is not used.
+    [[nodiscard]] virtual bool leave(batch_run& run, std::size_t member)
+    {
+        static_cast<void>(run);
+        static_cast<void>(member);
+        return false;
+    }
+
+    /// All members have left a batch that uses their memory. True: the copy will not begin, and sends no message.
+    [[nodiscard]] virtual bool withdraw(batch_run& run)
+    {
+        static_cast<void>(run);
+        return false;
+    }
+
+    /// Whether the copy of a batch that uses the memory of its members belongs to the parent of this forked process,
+    /// and never ends here.
+    virtual bool lost(const batch_run& run) const noexcept
+    {
+        static_cast<void>(run);
+        return false;
+    }
+
+    /// Returns when nothing uses the memory of members any more, or will: they are about to be destroyed together with
+    /// the execution context.
+    virtual void leave_members() noexcept {}
 
     /// The batch has taken too long, and does not count as running any more; it still has to end.
     virtual void cancel(batch_run& run) { static_cast<void>(run); }

@@ -6,6 +6,7 @@
 #include <coaccel/serve/batcher_options.hpp>
 #include <coaccel/serve/batcher_stats.hpp>
 #include <coaccel/serve/detail/batch_run.hpp>
+#include <coaccel/serve/detail/batched_op.hpp>
 #include <coaccel/telemetry/registration.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -45,7 +46,8 @@ protected:
 COACCEL_DECL void submit(const batcher_ptr& core, batch_request& r);
 COACCEL_DECL void submit(const batcher_ptr& core, batch_control& r);
 COACCEL_DECL void cancel_batched(const batcher_ptr& core, std::uint64_t cancel_id, asio::cancellation_type type);
-COACCEL_DECL asio::any_io_executor executor_of(const batcher_ptr& core) noexcept;
+/// The system executor if there is no batcher.
+COACCEL_DECL const asio::any_io_executor& executor_of(const batcher_ptr& core) noexcept;
 /// What was started for the batch has ended, with `run.ec`. Called from any thread.
 COACCEL_DECL void ended(const batcher_ptr& core, batch_run& run) noexcept;
 COACCEL_DECL batcher_ptr make_batcher(asio::any_io_executor ex, const serve::batcher_options& options,
@@ -86,7 +88,20 @@ struct batch_canceller {
     }
 };
 
-/// Starts a call of a batcher.
+/// Makes the operation of a call, with its function in the handler's cancellation slot, and submits it.
+template <class Op, class Handler, class... Args>
+void submit_cancellable(const batcher_ptr& core, Handler&& handler, Args&&... args)
+{
+    const bool cancellable = asio::get_associated_cancellation_slot(handler).is_connected();
+    Op* const r = Op::create(static_cast<Handler&&>(handler), executor_of(core), static_cast<Args&&>(args)...);
+    if (cancellable) {
+        r->cancel_id = next_cancel_id();
+        r->on_cancel(batch_canceller{core, r->cancel_id});
+    }
+    submit(core, *r);
+}
+
+/// Starts a request to a batcher.
 template <class Request>
 struct initiate_batched {
     using executor_type = asio::any_io_executor;
@@ -98,14 +113,25 @@ struct initiate_batched {
     template <class Handler, class... Args>
     void operator()(Handler&& handler, Args&&... args) const
     {
+        using op_type = batched_op<Request, std::decay_t<Handler>>;
+        submit_cancellable<op_type>(core, static_cast<Handler&&>(handler), static_cast<Args&&>(args)...);
+    }
+};
+
+/// Starts another call of a batcher.
+template <class Request>
+struct initiate_control {
+    using executor_type = asio::any_io_executor;
+
+    batcher_ptr core;
+
+    executor_type get_executor() const noexcept { return executor_of(core); }
+
+    template <class Handler, class... Args>
+    void operator()(Handler&& handler, Args&&... args) const
+    {
         using op_type = handler_op<Request, std::decay_t<Handler>, executor_type>;
-        const bool cancellable = asio::get_associated_cancellation_slot(handler).is_connected();
-        auto* r = op_type::create(static_cast<Handler&&>(handler), get_executor(), static_cast<Args&&>(args)...);
-        if (cancellable) {
-            r->cancel_id = next_cancel_id();
-            r->on_cancel(batch_canceller{core, r->cancel_id});
-        }
-        submit(core, *r);
+        submit_cancellable<op_type>(core, static_cast<Handler&&>(handler), static_cast<Args&&>(args)...);
     }
 };
 

@@ -4,13 +4,12 @@
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/result.hpp>
 #include <coaccel/serve/detail/batcher_access.hpp>
+#include <coaccel/serve/detail/function_call.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -49,16 +48,6 @@ COACCEL_DECL error_code wrong_number_of_replies(const std::string& name, std::si
                                                 std::size_t requests) noexcept;
 COACCEL_DECL error_code function_vanished(const std::string& name) noexcept;
 COACCEL_DECL void note_split(batcher_core& core) noexcept;
-
-/// A call of the function. It has a strand of its own, because cancelling a coroutine is not safe beside its execution,
-/// and a signal of its own, because a late cancellation must not reach the next call. Owned by the handler of the call,
-/// which an execution context that is destroyed destroys before.
-struct function_call {
-    explicit function_call(const asio::any_io_executor& ex) : strand(asio::make_strand(ex)) {}
-
-    const asio::strand<asio::any_io_executor> strand;
-    asio::cancellation_signal signal;
-};
 
 /// Runs batches by calling a function.
 template <class Request, class Reply>
@@ -127,10 +116,12 @@ public:
         return true;
     }
 
-    void deliver(batch_run& r, batch_request& member) noexcept override
+    void deliver(batch_run& r) noexcept override
     {
-        static_cast<call_request<Request, Reply>&>(member).reply =
-            std::move(static_cast<place&>(r).replies[member.row]);
+        auto& p = static_cast<place&>(r);
+        for (std::size_t i = 0; i < p.members.size(); ++i)
+            if (p.members[i] && !p.outcome(i))
+                static_cast<call_request<Request, Reply>*>(p.members[i])->reply = std::move(p.replies[i]);
     }
 
     /// The call keeps its place until it ends, if it ever does; others get a new one.

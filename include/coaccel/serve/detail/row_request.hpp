@@ -25,10 +25,14 @@ struct batch_models {
     std::string name;
     std::vector<serve::batch_model> models;
 
-    COACCEL_DECL matched_rows match(std::span<const run_range> ranges) const noexcept;
+    matched_rows match(std::span<const run_range> ranges) const noexcept;
 };
 
 using models_ptr = std::shared_ptr<const batch_models>;
+
+/// The model of this batcher that the arguments fit. Preconditions: it runs plans. Without a batcher nothing fits, and
+/// the request is refused for that reason.
+COACCEL_DECL matched_rows match_rows(const batcher_core* core, std::span<const run_range> ranges) noexcept;
 
 /// A request to a batcher that runs plans: rows of each input and each output.
 class row_request : public batch_request {
@@ -47,8 +51,8 @@ protected:
 template <std::size_t N>
 class row_request_of : public row_request {
 public:
-    row_request_of(const models_ptr& models, const std::array<run_range, N>& given, const exec_options& how) noexcept
-        : row_request(models ? models->match(given) : matched_rows{}, how), ranges_(given)
+    row_request_of(const batcher_core* core, const std::array<run_range, N>& given, const exec_options& how) noexcept
+        : row_request(match_rows(core, given), how), ranges_(given)
     {
         ranges = ranges_;
     }
@@ -66,29 +70,24 @@ private:
 template <class Batcher>
 class create_batcher_request : public batch_control {
 public:
-    create_batcher_request(std::shared_ptr<batcher_handle> handle, models_ptr models) noexcept
-        : batch_control(verb::start), handle_(std::move(handle)), models_(std::move(models))
+    explicit create_batcher_request(std::shared_ptr<batcher_handle> handle) noexcept
+        : batch_control(verb::start), handle_(std::move(handle))
     {}
 
-    auto take() { return std::tuple(ec, ec ? Batcher() : Batcher(std::move(handle_), std::move(models_))); }
+    auto take() { return std::tuple(ec, ec ? Batcher() : Batcher(std::move(handle_))); }
 
 protected:
     ~create_batcher_request() = default;
 
 private:
     std::shared_ptr<batcher_handle> handle_;
-    models_ptr models_;
-};
-
-struct new_batcher {
-    std::shared_ptr<batcher_handle> handle;
-    models_ptr models;
 };
 
 /// A batcher that is not prepared yet, or why the arguments are wrong.
-COACCEL_DECL result<new_batcher> make_plan_batcher(const asio::any_io_executor& ex, std::vector<device> devices,
-                                                   std::vector<serve::batch_model> models,
-                                                   const serve::batcher_options& options);
+COACCEL_DECL result<std::shared_ptr<batcher_handle>> make_plan_batcher(const asio::any_io_executor& ex,
+                                                                       std::vector<device> devices,
+                                                                       std::vector<serve::batch_model> models,
+                                                                       const serve::batcher_options& options);
 
 /// Completes a call that could not begin.
 template <class Batcher>
@@ -119,9 +118,9 @@ struct initiate_create_batcher {
             using op_type = handler_op<refused_batcher<Batcher>, std::decay_t<Handler>, executor_type>;
             return op_type::create(static_cast<Handler&&>(handler), executor, made.error())->post();
         }
-        const batcher_ptr core = made.value().handle->core;
-        initiate_batched<create_batcher_request<Batcher>>{core}(
-            static_cast<Handler&&>(handler), std::move(made.value().handle), std::move(made.value().models));
+        const batcher_ptr core = made.value()->core;
+        initiate_control<create_batcher_request<Batcher>>{core}(static_cast<Handler&&>(handler),
+                                                                std::move(made).value());
     }
 };
 

@@ -1,6 +1,7 @@
 #ifndef COACCEL_TELEMETRY_DETAIL_COLLECT_OPS_HPP
 #define COACCEL_TELEMETRY_DETAIL_COLLECT_OPS_HPP
 
+#include <coaccel/actor/actor_stats.hpp>
 #include <coaccel/core/as_result.hpp>
 #include <coaccel/core/detail/handler_op.hpp>
 #include <coaccel/telemetry/metric_writer.hpp>
@@ -59,6 +60,9 @@ private:
     std::shared_ptr<registry_state> state_;
 };
 
+COACCEL_DECL void write_actor(telemetry::metric_writer& out, std::string_view name, const actor_stats& s);
+/// errc::invalid_argument, which names the kind of object and its name.
+COACCEL_DECL error_code nothing_to_add(std::string_view kind, std::string_view name);
 COACCEL_DECL void write_mailbox(telemetry::metric_writer& out, std::string_view name, std::size_t size,
                                 std::size_t capacity, bool open);
 

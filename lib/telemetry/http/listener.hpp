@@ -1,0 +1,65 @@
+#ifndef COACCEL_TELEMETRY_HTTP_LISTENER_HPP
+#define COACCEL_TELEMETRY_HTTP_LISTENER_HPP
+
+#include "telemetry/http/op_memory.hpp"
+
+#include <coaccel/core/error.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace coaccel::detail {
+
+class http_server;
+
+/// Accepts the connections of a server. If there are no descriptors or no memory for a connection, it tries again a
+/// little later, until it is closed.
+///
+/// Not a coroutine, and not on the strand of the server: suspending one and dispatching to a strand need memory, and
+/// without it neither could try again. Only the connections themselves go to the strand. (A strand of Boost 1.81 whose
+/// executor throws while it schedules the strand runs nothing afterwards; that one allocation cannot be avoided here.)
+///
+/// Thread safety: every function may be called from any thread.
+class http_listener {
+public:
+    /// Listens.
+    error_code open(const asio::any_io_executor& ex, const asio::ip::tcp::endpoint& where);
+    std::uint16_t port() const noexcept { return port_; }
+
+    /// Passes connections to http_server::begin_session, on the strand, from then on. What is pending keeps the server.
+    void start(const std::shared_ptr<http_server>& server);
+
+    /// Accepts nothing more. Frees the port.
+    void close() noexcept;
+
+    /// The execution context is about to be destroyed.
+    void shutdown() noexcept;
+
+private:
+    struct on_ready;
+
+    enum class wait : std::uint8_t { connection, pause };
+
+    void arm(const std::shared_ptr<http_server>& server, wait what);
+    void try_later(const std::shared_ptr<http_server>& server) noexcept;
+    void ready(const std::shared_ptr<http_server>& server) noexcept;
+    /// On the strand.
+    void accept_some(const std::shared_ptr<http_server>& server) noexcept;
+    error_code accept_one(http_server& server);
+
+    std::mutex mutex_;
+    op_memory memory_;
+    std::optional<asio::ip::tcp::acceptor> acceptor_;
+    std::optional<asio::steady_timer> pause_;
+    std::uint16_t port_ = 0;
+};
+
+} // namespace coaccel::detail
+
+#endif

@@ -1,0 +1,102 @@
+#ifndef COACCEL_TEST_SUPPORT_EMULATED_KERNELS_HPP
+#define COACCEL_TEST_SUPPORT_EMULATED_KERNELS_HPP
+
+#include "prim/functions.hpp"
+
+#include <barrier>
+#include <bit>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+// The source of the CUDA kernels of `prim`, compiled as C++: its arithmetic and its indices can be tested without a
+// GPU. The blocks of a grid run one after another.
+
+#define __device__
+#define __global__ static
+#define __shared__ static
+
+namespace coaccel_prim {
+
+struct emulated_index {
+    unsigned x = 0;
+};
+
+inline thread_local emulated_index threadIdx;
+inline thread_local emulated_index blockIdx;
+inline thread_local emulated_index blockDim;
+inline thread_local emulated_index gridDim;
+inline std::barrier<>* emulated_barrier = nullptr;
+
+inline void __syncthreads()
+{
+    emulated_barrier->arrive_and_wait();
+}
+
+inline u32 bits_of(float x)
+{
+    return std::bit_cast<u32>(x);
+}
+
+inline u64 bits_of(double x)
+{
+    return std::bit_cast<u64>(x);
+}
+
+inline float float_of(u32 bits)
+{
+    return std::bit_cast<float>(bits);
+}
+
+} // namespace coaccel_prim
+
+// clang-format off: in this order.
+#include "cuda/prim/kernels/types.cuh"
+#include "cuda/prim/kernels/elementwise.cuh"
+#include "cuda/prim/kernels/rows.cuh"
+// clang-format on
+
+#undef __device__
+#undef __global__
+#undef __shared__
+
+namespace test {
+
+/// Runs a kernel whose threads do not wait for each other: one after another.
+template <class Kernel>
+void emulate(unsigned blocks, unsigned threads, const Kernel& kernel)
+{
+    using namespace coaccel_prim;
+    gridDim.x = blocks;
+    blockDim.x = threads;
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
+        for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
+            kernel();
+}
+
+/// Runs a kernel with __syncthreads: the threads of a block are threads of the CPU.
+template <class Kernel>
+void emulate_together(unsigned blocks, unsigned threads, const Kernel& kernel)
+{
+    using namespace coaccel_prim;
+    std::barrier<> together(threads);
+    emulated_barrier = &together;
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t)
+        all.emplace_back([&, t] {
+            gridDim.x = blocks;
+            blockDim.x = threads;
+            threadIdx.x = t;
+            for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
+                kernel();
+                together.arrive_and_wait();
+            }
+        });
+    for (auto& t : all)
+        t.join();
+    emulated_barrier = nullptr;
+}
+
+} // namespace test
+
+#endif
