@@ -29,18 +29,17 @@ bool distinct(std::uint64_t rank, const dimensions& dims, const dimensions& stri
         std::uint64_t stride, count;
     };
     std::array<dimension, most_dimensions> all{};
-    std::size_t used = 0;
     for (std::size_t d = 0; d < rank; ++d)
-        if (dims[d] > 1)
-            all[used++] = {strides[d], dims[d]};
-    std::sort(all.begin(), all.begin() + used,
-              [](const dimension& a, const dimension& b) { return a.stride < b.stride; });
+        all[d] = {strides[d], dims[d]};
+    std::sort(all.begin(), all.end(), [](const dimension& a, const dimension& b) { return a.stride < b.stride; });
     // Cannot overflow: the extent of the result was checked.
     std::uint64_t below = 0;
-    for (std::size_t i = 0; i < used; ++i) {
-        if (all[i].stride <= below)
+    for (const auto& [stride, count] : all) {
+        if (count <= 1)
+            continue;
+        if (stride <= below)
             return false;
-        below += (all[i].count - 1) * all[i].stride;
+        below += (count - 1) * stride;
     }
     return true;
 }
