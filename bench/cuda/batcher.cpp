@@ -35,7 +35,7 @@ plan_description describe(std::uint32_t rows)
 serve::batch_model model()
 {
     std::vector<serve::batch_plan> plans;
-    for (const std::uint32_t rows : {1u, 16u, 32u, 64u, 128u})
+    for (const std::uint32_t rows : {1u, 16u, 32u, 64u})
         plans.push_back({rows, describe(rows)});
     return value_of(serve::batch_model::create(std::move(plans)), "the model");
 }
@@ -46,13 +46,28 @@ struct client {
     std::vector<double> times{};
 };
 
+struct setting {
+    serve::batcher_options batcher{};
+    int threads = io_threads;
+    int clients = bench::clients;
+};
+
+/// One batch can be delivered while others of a full load run.
+serve::batcher_options full_load()
+{
+    serve::batcher_options o;
+    o.max_in_flight = 8;
+    return o;
+}
+
 /// Clients of a batcher on a GPU. Their memory is not pinned.
 class batched_server {
 public:
-    batched_server() : on_(gpu_device(), io_threads), clients_(clients)
+    explicit batched_server(const setting& how = {full_load()})
+        : on_(gpu_device(), how.threads), clients_(static_cast<std::size_t>(how.clients))
     {
         batcher_ = on_.get<serve::dynamic_batcher>(serve::dynamic_batcher::async_create(
-            on_.gpu().get_executor(), std::vector{on_.gpu()}, std::vector{model()}, serve::batcher_options()));
+            on_.gpu().get_executor(), std::vector{on_.gpu()}, std::vector{model()}, how.batcher));
     }
     batched_server(const batched_server&) = delete;
     batched_server& operator=(const batched_server&) = delete;
@@ -62,14 +77,15 @@ public:
     double time()
     {
         std::size_t next = 0;
-        const double took = on_.run(clients, [&] {
+        const int count = static_cast<int>(clients_.size());
+        const double took = on_.run(count, [&] {
             client* const c = &clients_[next++];
             const auto start = [this, c] { return batcher_.async_run(from(c->input), to(c->answer)); };
             return time_each(start, 0, each, &c->times);
         });
         for (const client& c : clients_)
             check_answer(shape, c.answer);
-        return took / (static_cast<double>(clients) * each);
+        return took / (static_cast<double>(count) * each);
     }
 
     /// Of all requests since the start, in seconds.
@@ -102,6 +118,27 @@ private:
     std::deque<client> clients_;
 };
 
+/// Two settings under the same load: thousands of requests per second, and the latency that half of the requests do not
+/// exceed.
+void compare(rows& table, const std::string& name, const setting& changed, const setting& usual)
+{
+    constexpr int fewer_rounds = 5;
+    batched_server ours(changed);
+    batched_server theirs(usual);
+    ours.warm_up();
+    theirs.warm_up();
+    const auto p = side_by_side(fewer_rounds, [&] { return ours.time(); }, [&] { return theirs.time(); });
+    table.push_back(without_goal(name, {1e-3 / p.ours, 1e-3 / p.theirs}, "k requests/s"));
+    table.push_back(without_goal(name + "_p50", {ours.latency(0.5) * to_us, theirs.latency(0.5) * to_us}, "us"));
+}
+
+setting with(void (*change)(setting&))
+{
+    setting s{full_load()};
+    change(s);
+    return s;
+}
+
 /// Thousands of requests per second.
 pair rates(pair times)
 {
@@ -132,6 +169,23 @@ void batcher_limit_row(const stage& s, rows& table)
         rounds, [&] { return ours.time(); },
         [&] { return theirs.time(clients * each / static_cast<int>(rows_of_batch)); });
     table.push_back(at_least("batcher_vs_limit", rates(p), 0.5, "k requests/s", ">= 0.5"));
+}
+
+void batcher_knob_rows(const stage&, rows& table)
+{
+    const setting usual{full_load()};
+    compare(table, "batcher_max_rows_16", with([](setting& s) { s.batcher.max_rows = 16; }), usual);
+    compare(table, "batcher_max_rows_32", with([](setting& s) { s.batcher.max_rows = 32; }), usual);
+    compare(table, "batcher_in_flight_1", with([](setting& s) { s.batcher.max_in_flight = 1; }), usual);
+    compare(table, "batcher_in_flight_4", with([](setting& s) { s.batcher.max_in_flight = 4; }), usual);
+    compare(table, "batcher_one_thread", with([](setting& s) { s.threads = 1; }), usual);
+    compare(table, "batcher_four_threads", with([](setting& s) { s.threads = 4; }), usual);
+    const auto few = with([](setting& s) { s.clients = 8; });
+    const auto fixed = with([](setting& s) {
+        s.clients = 8;
+        s.batcher.delay = serve::delay_rule::fixed;
+    });
+    compare(table, "batcher_fixed_delay_8_clients", fixed, few);
 }
 
 } // namespace coaccel::bench

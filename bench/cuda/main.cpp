@@ -102,6 +102,7 @@ std::vector<measurement> all_of(const stage& s)
         watched("device_beside_runtime", s, beside_runtime_row),
         watched("batcher_vs_threads batcher_p99", s, batcher_threads_rows),
         watched("batcher_vs_limit", s, batcher_limit_row),
+        watched("batcher_knobs", s, batcher_knob_rows, 2 * limit),
         watched("worker_rtt_spin worker_rtt_spin_p99", s, worker_spin_row),
         watched("worker_rtt_block worker_rtt_block_p99", s, worker_block_row),
         watched("worker_depth64", s, worker_depth_row),
@@ -112,6 +113,9 @@ std::vector<measurement> all_of(const stage& s)
         watched("plan_recover_warm", s, plan_recover_row),
         // Most of its time it makes and uploads the constants.
         watched("plan_recover_8g", s, plan_recover_8g_row, 3 * limit),
+        watched("plan_recover_trap", s, plan_trap_row),
+        // A fault in each of 30 seconds.
+        watched("plan_fault_stall plan_fault_stall_runs", s, plan_stall_row, 4 * limit),
         watched("standby_memory", s, standby_memory_row),
     };
 }

@@ -43,6 +43,7 @@ void beside_runtime_row(const stage& s, rows& table);
 void plan_worker_row(const stage& s, rows& table);
 void batcher_threads_rows(const stage& s, rows& table);
 void batcher_limit_row(const stage& s, rows& table);
+void batcher_knob_rows(const stage& s, rows& table);
 void worker_spin_row(const stage& s, rows& table);
 void worker_block_row(const stage& s, rows& table);
 void worker_depth_row(const stage& s, rows& table);
@@ -51,6 +52,8 @@ void worker_warm_row(const stage& s, rows& table);
 void worker_cold_row(const stage& s, rows& table);
 void plan_recover_row(const stage& s, rows& table);
 void plan_recover_8g_row(const stage& s, rows& table);
+void plan_trap_row(const stage& s, rows& table);
+void plan_stall_row(const stage& s, rows& table);
 void standby_memory_row(const stage& s, rows& table);
 void worker_memory_row(const stage& s, rows& table);
 

@@ -4,6 +4,7 @@
 #include "cuda/driver/nvtx_range.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <new>
 #include <utility>
@@ -204,23 +205,51 @@ error_code backend::record(event& e, stream& s) noexcept
 {
     if (dead())
         return sticky_error();
+    e.where = s.state_;
+    e.word = std::exchange(s.state_->last_word, nullptr);
+    e.misses = 0;
+    // A thread that blocks needs the event.
+    return e.word && !options_.blocking_events ? error_code() : record_now(e);
+}
+
+error_code backend::record_now(event& e) noexcept
+{
+    stream_state* const where = e.where;
     if (!e)
         if (auto ec = check(events_.take(e)))
             return ec;
-    e.where = s.state_;
-    return check(api_.cuEventRecord(e.native(), s.state_->native));
+    e.where = where;
+    e.word = nullptr;
+    return check(api_.cuEventRecord(e.native(), where->native));
+}
+
+/// Records the event in place of its completion word. The stream may have got more work since; whoever waits for the
+/// event then waits for that, too. This cannot become a cycle: that work depends only on commands already on streams.
+error_code backend::ensure_recorded(event& e) noexcept
+{
+    if (dead())
+        return sticky_error();
+    return e.word ? record_now(e) : error_code();
 }
 
 error_code backend::wait(stream& s, event& e) noexcept
 {
-    return dead() ? sticky_error() : check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
+    if (auto ec = ensure_recorded(e))
+        return ec;
+    s.state_->last_word = nullptr;
+    return check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
 }
 
 result<progress> backend::query(event& e) noexcept
 {
     if (dead())
         return sticky_error();
-    const CUresult r = api_.cuEventQuery(e.native());
+    if (e.word && std::atomic_ref(*e.word).load(std::memory_order_acquire) != 0)
+        return progress::passed;
+    // Only the driver knows of a fault, after which no word is set.
+    if (e.word && ++e.misses % misses_per_driver_call != 0)
+        return progress::pending;
+    const CUresult r = e.word ? api_.cuStreamQuery(e.where->native) : api_.cuEventQuery(e.native());
     if (r == CUDA_ERROR_NOT_READY)
         return progress::pending;
     if (auto ec = check(r))
@@ -239,8 +268,8 @@ error_code backend::synchronize(event& e) noexcept
 // The notification uses a side stream, because a host function blocks the stream it runs on.
 error_code backend::notify(event& e, notification n) noexcept
 {
-    if (dead())
-        return sticky_error();
+    if (auto ec = ensure_recorded(e))
+        return ec;
     stream_state& lane = *e.where;
     if (!lane.side)
         if (auto ec = make_native_stream(lane.side, priority::high))
@@ -319,12 +348,14 @@ result<readiness> backend::prepare(stream& s, bound_op& op)
     if (!code->prepare)
         return readiness::ready;
     // Ops without a function to enqueue them are put on the stream here.
+    s.state_->last_word = nullptr;
     const nvtx_range range(options_.nvtx && !code->enqueue, op.info->name);
     return code->prepare(*this, *s.state_, op);
 }
 
 error_code backend::enqueue(stream& s, bound_op& op)
 {
+    s.state_->last_word = nullptr;
     const nvtx_range range(options_.nvtx, op.info->name);
     return static_cast<const op_code*>(op.code)->enqueue(*this, *s.state_, op);
 }

@@ -42,6 +42,9 @@ public:
     /// A launch blocks in the driver once about 1,024 commands are queued.
     static constexpr std::size_t most_commands_on_stream = 640;
 
+    /// After so many reads of a completion word the driver is asked.
+    static constexpr std::uint32_t misses_per_driver_call = 64;
+
     struct options : cuda_options {
         int ordinal = 0;
         /// Whether threads will block on events.
@@ -158,6 +161,8 @@ public:
 
 private:
     error_code set_up();
+    error_code record_now(event& e) noexcept;
+    error_code ensure_recorded(event& e) noexcept;
     error_code make_native_stream(CUstream& s, priority p) noexcept;
     result<int> attribute(CUdevice_attribute a) noexcept;
     /// Waits for our own streams: work of others in the context may never end.

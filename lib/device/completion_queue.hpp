@@ -38,6 +38,8 @@ public:
         async_op_base* first = nullptr;
         /// There may be more to call.
         bool more = false;
+
+        bool empty() const noexcept { return !first && !more; }
     };
 
     /// Adds in a place where handlers must not be called. `post_runner` posts a runner: a function that calls
@@ -201,14 +203,17 @@ private:
     /// A full batch, and more than most turns complete.
     static constexpr std::size_t ring_size = 128;
 
+    static constexpr std::size_t cache_line = 64;
+
+    /// How many were taken from the ring. Changed by every thread that calls handlers, therefore apart from the others.
+    alignas(cache_line) std::atomic<std::uint64_t> head_{0};
+    /// How many were put there.
+    alignas(cache_line) std::atomic<std::uint64_t> tail_{0};
     /// A runner is in the executor's queue.
     std::atomic<bool> posted_{false};
     /// The list is not empty.
     std::atomic<bool> listed_{false};
-    /// How many were taken from the ring, and how many were put there.
-    std::atomic<std::uint64_t> head_{0};
-    std::atomic<std::uint64_t> tail_{0};
-    std::array<std::atomic<async_op_base*>, ring_size> ring_{};
+    alignas(cache_line) std::array<std::atomic<async_op_base*>, ring_size> ring_{};
     std::mutex mutex_;
     /// Follow those in the ring.
     async_op_list list_;

@@ -4,6 +4,7 @@
 #include <coaccel/core/detail/mpsc_inbox.hpp>
 
 #include <atomic>
+#include <cstddef>
 
 namespace coaccel::detail {
 
@@ -37,12 +38,16 @@ public:
     [[nodiscard]] bool rest() noexcept { return inbox_.rest(); }
 
 private:
-    mpsc_inbox inbox_;
-    inbox_node wake_node_{inbox_node::kind::wake};
+    static constexpr std::size_t cache_line = 64;
+
+    /// Changed by every thread that sends.
+    alignas(cache_line) mpsc_inbox inbox_;
+    /// Read by them, and otherwise changed once.
+    alignas(cache_line) std::atomic<bool> closed_{false};
+    alignas(cache_line) inbox_node wake_node_{inbox_node::kind::wake};
     inbox_node handle_node_{inbox_node::kind::handle_dropped};
     /// The wake node is in the inbox; a node can be there only once.
     std::atomic<bool> wake_queued_{false};
-    std::atomic<bool> closed_{false};
 };
 
 } // namespace coaccel::detail

@@ -16,8 +16,8 @@ using namespace test;
 using namespace test::isolated;
 
 constexpr std::uint64_t mib = std::uint64_t(1) << 20;
-/// Each costs the time that the driver needs to report it and to make the next context.
-constexpr int faults = 5;
+/// Each takes about half a second: the driver reports it, and the standby is replaced.
+constexpr int faults = 100;
 /// Memory that the driver keeps for a context beyond what it is asked for.
 constexpr std::uint64_t tolerance = 64 * mib;
 
@@ -162,29 +162,49 @@ std::uint64_t memory_for_plan(int standby, const weights& w)
 
 TEST_SUITE_BEGIN("gpu isolated");
 
-TEST_CASE("constants survive faults, and their memory is back in the end")
+TEST_CASE("constants and a durable counter survive faults, and the memory is back in the end")
 {
     const weights& w = one_gibibyte();
     fixture f;
+    const auto made = await(f.io, f.gpu.async_alloc_durable<float>(1));
+    REQUIRE_MESSAGE(made, (made ? std::string() : made.error().message()));
+    const auto& counter = made.value();
+    const auto one = await(f.io, f.gpu.async_alloc_durable<float>(1));
+    REQUIRE(one);
+    REQUIRE(await(f.io, f.gpu.async_clear(counter)));
+    float counted = 0;
+    // After a fault the device does not know whether the faulting kernel has written to durable memory.
+    const auto count = [&] {
+        for (const auto* b : {&counter, &one.value()})
+            REQUIRE(await(f.io, f.gpu.async_trust(*b)));
+        const std::vector<float> value{1};
+        REQUIRE(await(f.io, f.gpu.async_write(one.value().ref(), std::span<const float>(value))));
+        const auto added = await(
+            f.io, f.gpu.async_exec(blas::axpy<float>{.x = one.value().ref(), .y = counter.ref(), .n = 1, .alpha = 1}));
+        REQUIRE_MESSAGE(added, (added ? std::string() : added.error().message()));
+        CHECK(await(f.io, f.gpu.async_download(counter.ref())).value() == std::vector<float>{++counted});
+    };
     const plan small = f.load(trivial_plan());
     f.wait_for_standby(1);
     // Loads the plan, lets it fault and unloads it. Returns the free memory with it and without it.
-    const auto round = [&](int count) {
+    const auto durable = f.stats().memory.shared;
+    const auto round = [&](int times) {
         plan p = f.load(w.plan(f.kernel));
         f.check_content(p, w);
-        CHECK(f.stats().memory.shared == w.bytes());
-        for (int i = 0; i < count; ++i) {
+        CHECK(f.stats().memory.shared == w.bytes() + durable);
+        for (int i = 0; i < times; ++i) {
             CAPTURE(i);
             f.wait_for_standby(2);
             f.fault(p, input::illegal_address);
             f.check_content(p, w);
-            CHECK(f.stats().memory.shared == w.bytes());
+            count();
+            CHECK(f.stats().memory.shared == w.bytes() + durable);
         }
         f.wait_for_standby(2);
         const auto with = f.settled();
         REQUIRE(await(f.io, p.async_unload()));
         f.wait_for_standby(1);
-        CHECK(f.stats().memory.shared == 0);
+        CHECK(f.stats().memory.shared == durable);
         return std::pair(with, f.settled());
     };
     // Contexts that are made after a fault of the GPU are larger than the first ones, by 190 MiB on an H200.

@@ -2,6 +2,7 @@
 #include "support/fake_cuda_state.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -400,7 +401,7 @@ CUresult state::copy_on_device(CUdeviceptr to, CUdeviceptr from, std::size_t byt
     });
 }
 
-// What the PTX of cuda/plan/copy_kernel.cpp does.
+// What the PTX of cuda/plan/copy_kernels.cpp does.
 void state::add_copy_kernel()
 {
     using coaccel::cuda::copy_part;
@@ -423,6 +424,22 @@ void state::add_copy_kernel()
         }
     };
     kernels[where] = {run, {sizeof(copy_parts::all)}};
+
+    constexpr auto telling = "coaccel_copy_and_tell";
+    const auto copy_and_tell = [this](const launch& how, void** arguments) {
+        const auto at = [&](int i) { return *static_cast<const CUdeviceptr*>(arguments[i]); };
+        const copy_part part{at(0), at(1), at(2)};
+        auto* const word = reinterpret_cast<std::uint32_t*>(pointer(at(3)));
+        const std::scoped_lock lock(mutex);
+        if (part.to % 16 != 0 || part.from % 16 != 0 || how.block[0] % 32 != 0)
+            violate("coaccel_copy_and_tell: memory that is not aligned");
+        if (!check_host(telling, pointer(part.to), part.bytes) || !check_device(telling, part.from, part.bytes, true) ||
+            !check_host(telling, word, sizeof(*word)))
+            return;
+        std::memcpy(pointer(part.to), pointer(part.from), part.bytes);
+        std::atomic_ref(*word).store(1, std::memory_order_release);
+    };
+    kernels[telling] = {copy_and_tell, {8, 8, 8, 8}};
 }
 
 template <class T>

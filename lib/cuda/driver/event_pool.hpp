@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,11 @@ namespace coaccel::cuda {
 class event_pool;
 class stream_state;
 
-/// An event taken from a pool; empty until it is first recorded.
+/// A word in page-locked memory, which a kernel sets as the last command of some work. Reading it costs a hundredth of
+/// asking the driver about an event, and it is set earlier.
+using completion_word = std::uint32_t;
+
+/// An event taken from a pool, or a completion word in its place; empty until it is first recorded.
 class pooled_event {
 public:
     pooled_event() noexcept = default;
@@ -34,6 +39,11 @@ public:
 
     /// The lane this event was recorded on.
     stream_state* where = nullptr;
+    /// Null: the event was recorded. Otherwise this word is set at the same time, and the event is recorded when it is
+    /// needed.
+    completion_word* word = nullptr;
+    /// How often the word was not set.
+    std::uint32_t misses = 0;
 
 private:
     void swap(pooled_event& other) noexcept
@@ -41,6 +51,8 @@ private:
         std::swap(pool_, other.pool_);
         std::swap(native_, other.native_);
         std::swap(where, other.where);
+        std::swap(word, other.word);
+        std::swap(misses, other.misses);
     }
 
     event_pool* pool_ = nullptr;

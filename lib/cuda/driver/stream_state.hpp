@@ -3,6 +3,7 @@
 
 #include "context/library_resources.hpp"
 #include "cuda/driver/driver_api.hpp"
+#include "cuda/driver/event_pool.hpp"
 #include "cuda/driver/host_func_notifier.hpp"
 
 namespace coaccel::cuda {
@@ -15,6 +16,8 @@ public:
     stream_state& operator=(const stream_state&) = delete;
 
     const CUstream native;
+    /// Set by the last command on the stream. Null: that command sets none.
+    completion_word* last_word = nullptr;
     /// Created by the first notification.
     CUstream side = nullptr;
     host_func_notifier notifier;

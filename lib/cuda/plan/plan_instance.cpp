@@ -21,7 +21,8 @@ const op_code& code_of(const bound_op& o) noexcept
 
 } // namespace
 
-plan_instance::plan_instance(backend& b, copy_kernel& copies, const detail::plan_load_head& head, void* const* operands)
+plan_instance::plan_instance(backend& b, copy_kernels& copies, const detail::plan_load_head& head,
+                             void* const* operands)
     : id(head.instance), chain(head.chain), backend_(b), copies_(copies), plan_(*head.plan),
       operands_(operands, operands + plan_load_operands(plan_).count), records_(plan_.ops),
       arguments_(b, plan_, reinterpret_cast<CUdeviceptr>(operands_[plan_load_operands::instance])), sequence_(b),
@@ -194,20 +195,26 @@ result<readiness> plan_instance::advance_run(stream_state& s)
     }
     if (auto ec = arguments_.enqueue_outputs(s.native))
         return ec;
-    timer_.stop(backend_, s.native);
-    step_ = step::launched;
+    note_launched(s);
     return readiness::launched;
 }
 
-error_code plan_instance::launch_run(CUstream s) noexcept
+error_code plan_instance::launch_run(stream_state& s) noexcept
 {
     const nvtx_range range(backend_.how().nvtx && !plan_.name.empty(), plan_.name);
-    timer_.start(backend_, s);
-    if (auto ec = backend_.check(backend_.api().cuGraphLaunch(exec_, s)))
+    timer_.start(backend_, s.native);
+    if (auto ec = backend_.check(backend_.api().cuGraphLaunch(exec_, s.native)))
         return ec;
-    timer_.stop(backend_, s);
-    step_ = step::launched;
+    note_launched(s);
     return {};
+}
+
+void plan_instance::note_launched(stream_state& s) noexcept
+{
+    step_ = step::launched;
+    timer_.stop(backend_, s.native);
+    // A measured run ends with the event of its timer.
+    s.last_word = timer_.commands() > 0 ? nullptr : arguments_.word();
 }
 
 void plan_instance::finish_run() noexcept
@@ -255,7 +262,7 @@ void plan_instance::destroy() noexcept
     if (graph_)
         (void)backend_.check(api.cuGraphDestroy(std::exchange(graph_, nullptr)));
     timer_.destroy(backend_);
-    arguments_.release();
+    arguments_.release(copies_);
 }
 
 } // namespace coaccel::cuda

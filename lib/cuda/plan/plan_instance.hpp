@@ -23,7 +23,7 @@ class stream_state;
 /// ops can be part of one, a graph. Used on the executor, except for the functions that say otherwise.
 class plan_instance {
 public:
-    plan_instance(backend& b, copy_kernel& copies, const detail::plan_load_head& head, void* const* operands);
+    plan_instance(backend& b, copy_kernels& copies, const detail::plan_load_head& head, void* const* operands);
     plan_instance(const plan_instance&) = delete;
     plan_instance& operator=(const plan_instance&) = delete;
 
@@ -60,7 +60,7 @@ public:
     bool runs_freely() const noexcept { return plan_.over_buffers && recorded(); }
 
     result<readiness> prepare_run(stream_state& s, bound_op& run);
-    error_code launch_run(CUstream s) noexcept;
+    error_code launch_run(stream_state& s) noexcept;
     /// Copies the outputs and releases what the run holds. Preconditions: the device has completed the run.
     void finish_run() noexcept;
     /// The commands of the run on its stream.
@@ -85,9 +85,11 @@ private:
     void bind_parameters();
     error_code wait_for(CUstream s) noexcept;
     result<readiness> advance_run(stream_state& s);
+    /// The run is on the stream.
+    void note_launched(stream_state& s) noexcept;
 
     backend& backend_;
-    copy_kernel& copies_;
+    copy_kernels& copies_;
     const detail::plan_data& plan_;
     /// The operands of the load op.
     std::vector<void*> operands_;

@@ -15,7 +15,7 @@ namespace coaccel::cuda {
 
 /// An instance, and how far it is loaded.
 struct plan_entry {
-    plan_entry(backend& b, copy_kernel& copies, const detail::plan_load_head& head, void* const* operands)
+    plan_entry(backend& b, copy_kernels& copies, const detail::plan_load_head& head, void* const* operands)
         : instance(b, copies, head, operands)
     {}
 
@@ -58,7 +58,7 @@ private:
     result<recorder*> recorder_of(std::uint64_t chain);
 
     backend& backend_;
-    copy_kernel copies_;
+    copy_kernels copies_;
     std::map<std::uint64_t, std::unique_ptr<plan_entry>> all_;
     /// Their streams belong to the backend.
     std::vector<recorder> recorders_;

@@ -66,7 +66,7 @@ error_code launch(backend&, stream_state& s, bound_op& o)
     // The instance may be gone before such a run is finished.
     if (instance->runs_freely())
         o.state = nullptr;
-    return instance->launch_run(s.native);
+    return instance->launch_run(s);
 }
 
 error_code finish_run(backend&, bound_op& o) noexcept

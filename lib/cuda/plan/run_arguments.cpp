@@ -4,6 +4,7 @@
 #include "cuda/plan/captured_node.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -25,27 +26,30 @@ run_arguments::run_arguments(backend& b, const detail::plan_data& plan, CUdevice
     : backend_(b), plan_(plan), instance_(instance)
 {}
 
-error_code run_arguments::allocate(copy_kernel& kernel)
+error_code run_arguments::allocate(copy_kernels& kernels)
 {
     const std::uint64_t before_outputs = next_slot(plan_.staged_inputs.bytes);
     const std::uint64_t bytes = before_outputs + plan_.staged_outputs.bytes;
     if (bytes == 0)
         return {};
-    const auto loaded = kernel.load(backend_);
+    const auto loaded = kernels.load(backend_);
     if (!loaded)
         return loaded.error();
-    kernel_ = loaded.value();
+    kernels_ = loaded.value();
     const auto made = backend_.staging().allocate_to_keep(bytes);
     if (!made)
         return made.error();
     staging_ = static_cast<std::byte*>(made.value());
     inputs_ = make_side(copy_direction::to_device, plan_.staged_inputs, staging_, plan_.inputs);
     outputs_ = make_side(copy_direction::to_host, plan_.staged_outputs, staging_ + before_outputs, plan_.outputs);
+    if (kernels_.copy_and_tell && !outputs_.empty() && plan_.staged_outputs.bytes <= most_told_bytes)
+        word_ = kernels.take_word(backend_);
     return {};
 }
 
-void run_arguments::release() noexcept
+void run_arguments::release(copy_kernels& kernels) noexcept
 {
+    kernels.give_back(std::exchange(word_, nullptr));
     if (staging_)
         backend_.staging().release_kept(std::exchange(staging_, nullptr));
 }
@@ -56,7 +60,7 @@ run_arguments::side run_arguments::make_side(copy_direction way, detail::byte_ra
     side made;
     made.range = {.way = way, .instance = instance_, .where = where, .staged = device_address(staged)};
     made.parts = make_copy_parts(made.range, {});
-    made.may_be_direct = kernel_ && std::ranges::any_of(slots, [&](std::uint32_t slot) {
+    made.may_be_direct = kernels_.copy && std::ranges::any_of(slots, [&](std::uint32_t slot) {
                              const detail::plan_slot& s = plan_.slots[slot];
                              // Larger arguments are copied outside of the run.
                              const bool is_staged = s.offset >= where.offset && s.offset < where.offset + where.bytes;
@@ -74,8 +78,10 @@ error_code run_arguments::enqueue(const side& s, CUstream on) noexcept
 {
     if (s.empty())
         return {};
-    if (kernel_)
-        return launch_copies(backend_, kernel_, s.parts, on);
+    if (&s == &outputs_ && word_)
+        return launch_copy_and_tell(backend_, kernels_.copy_and_tell, s.parts.all.front(), word_, on);
+    if (kernels_.copy)
+        return launch_copies(backend_, kernels_.copy, s.parts, on);
     const driver_api& api = backend_.api();
     const auto& [way, instance, where, unused] = s.range;
     const CUdeviceptr device = instance + where.offset;
@@ -103,6 +109,8 @@ error_code run_arguments::begin(const detail::plan_run_op& run, CUgraphExec grap
         return ec;
     if (auto ec = choose(outputs_, run.staged_outputs(), graph))
         return ec;
+    if (word_)
+        std::atomic_ref(*word_).store(0, std::memory_order_relaxed);
     for (const auto& a : run.staged_inputs())
         if (!is_direct(inputs_, a))
             std::memcpy(staged(inputs_, a), a.host, a.where.bytes);
@@ -132,7 +140,7 @@ error_code run_arguments::choose(side& s, std::span<const detail::run_argument> 
     }
     if (!graph || !s.outdated)
         return {};
-    if (auto ec = change_copies(backend_, kernel_, s.parts, graph, s.node))
+    if (auto ec = change_copies(backend_, kernels_.copy, s.parts, graph, s.node))
         return ec;
     s.outdated = false;
     return {};

@@ -1,7 +1,7 @@
 #ifndef COACCEL_CUDA_PLAN_RUN_ARGUMENTS_HPP
 #define COACCEL_CUDA_PLAN_RUN_ARGUMENTS_HPP
 
-#include "cuda/plan/copy_kernel.hpp"
+#include "cuda/plan/copy_kernels.hpp"
 
 #include <coaccel/plan/detail/plan_ops.hpp>
 
@@ -24,9 +24,9 @@ public:
     run_arguments(backend& b, const detail::plan_data& plan, CUdeviceptr instance) noexcept;
 
     /// Allocates the pinned memory. Blocks; call this on the thread pool.
-    error_code allocate(copy_kernel& kernel);
+    error_code allocate(copy_kernels& kernels);
     /// Call this on the thread pool too, or as library_resources::destroy.
-    void release() noexcept;
+    void release(copy_kernels& kernels) noexcept;
 
     const std::byte* staged_inputs() const noexcept { return staged(inputs_); }
 
@@ -43,6 +43,8 @@ public:
     /// Stages the inputs of a run, and changes the graph if the run needs other copies than the last one. `graph` is
     /// null if there is none.
     error_code begin(const detail::plan_run_op& run, CUgraphExec graph) noexcept;
+    /// Is set when the outputs of the run, which began with `begin`, have been copied. Null: it has none.
+    completion_word* word() const noexcept { return word_; }
     /// Gives the caller the outputs that were staged.
     void deliver(const detail::plan_run_op& run) const noexcept;
 
@@ -75,7 +77,8 @@ private:
     backend& backend_;
     const detail::plan_data& plan_;
     CUdeviceptr instance_;
-    CUfunction kernel_ = nullptr;
+    copy_kernels::functions kernels_;
+    completion_word* word_ = nullptr;
     /// The staged inputs, then the staged outputs.
     std::byte* staging_ = nullptr;
     side inputs_;
