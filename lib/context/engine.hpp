@@ -345,6 +345,8 @@ private:
         if (!l.has_room())
             return false;
         if (d.next_op == 0 && !d.launched) {
+            if (auto ec = l.settle(*backend_))
+                r.outcome = faults_.fatal(ec);
             for (const point& p : d.waits)
                 if (!lanes_.is_on_stream(p) && p.lane != l.id)
                     return false;

@@ -208,34 +208,40 @@ error_code backend::record(event& e, stream& s) noexcept
     e.where = s.state_;
     e.word = std::exchange(s.state_->last_word, nullptr);
     e.misses = 0;
+    e.recorded = false;
     // A thread that blocks needs the event.
     return e.word && !options_.blocking_events ? error_code() : record_now(e);
 }
 
 error_code backend::record_now(event& e) noexcept
 {
-    stream_state* const where = e.where;
-    if (!e)
-        if (auto ec = check(events_.take(e)))
+    if (!e) {
+        event taken;
+        if (auto ec = check(events_.take(taken)))
             return ec;
-    e.where = where;
-    e.word = nullptr;
-    return check(api_.cuEventRecord(e.native(), where->native));
+        taken.where = e.where;
+        taken.word = e.word;
+        e = std::move(taken);
+    }
+    if (auto ec = check(api_.cuEventRecord(e.native(), e.where->native)))
+        return ec;
+    e.recorded = true;
+    return {};
 }
 
-/// Records the event in place of its completion word. The stream may have got more work since; whoever waits for the
-/// event then waits for that, too. This cannot become a cycle: that work depends only on commands already on streams.
-error_code backend::ensure_recorded(event& e) noexcept
+error_code backend::settle(event& e) noexcept
 {
     if (dead())
         return sticky_error();
-    return e.word ? record_now(e) : error_code();
+    return e.recorded || e.told() ? error_code() : record_now(e);
 }
 
 error_code backend::wait(stream& s, event& e) noexcept
 {
-    if (auto ec = ensure_recorded(e))
+    if (auto ec = settle(e))
         return ec;
+    if (e.told())
+        return {};
     s.state_->last_word = nullptr;
     return check(api_.cuStreamWaitEvent(s.state_->native, e.native(), CU_EVENT_WAIT_DEFAULT));
 }
@@ -244,12 +250,12 @@ result<progress> backend::query(event& e) noexcept
 {
     if (dead())
         return sticky_error();
-    if (e.word && std::atomic_ref(*e.word).load(std::memory_order_acquire) != 0)
+    if (e.told())
         return progress::passed;
     // Only the driver knows of a fault, after which no word is set.
     if (e.word && ++e.misses % misses_per_driver_call != 0)
         return progress::pending;
-    const CUresult r = e.word ? api_.cuStreamQuery(e.where->native) : api_.cuEventQuery(e.native());
+    const CUresult r = e.recorded ? api_.cuEventQuery(e.native()) : api_.cuStreamQuery(e.where->native);
     if (r == CUDA_ERROR_NOT_READY)
         return progress::pending;
     if (auto ec = check(r))
@@ -268,8 +274,12 @@ error_code backend::synchronize(event& e) noexcept
 // The notification uses a side stream, because a host function blocks the stream it runs on.
 error_code backend::notify(event& e, notification n) noexcept
 {
-    if (auto ec = ensure_recorded(e))
+    if (auto ec = settle(e))
         return ec;
+    if (e.told()) {
+        n.function(n.argument);
+        return {};
+    }
     stream_state& lane = *e.where;
     if (!lane.side)
         if (auto ec = make_native_stream(lane.side, priority::high))

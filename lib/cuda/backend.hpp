@@ -80,6 +80,9 @@ public:
     result<stream> make_stream(priority p);
 
     error_code record(event& e, stream& s) noexcept;
+    /// Call this before other commands follow on the stream of the event: an event in whose place a word was used is
+    /// recorded while the stream ends there. Later it would also wait for those commands.
+    error_code settle(event& e) noexcept;
     error_code wait(stream& s, event& e) noexcept;
     result<progress> query(event& e) noexcept;
     error_code synchronize(event& e) noexcept;
@@ -162,7 +165,6 @@ public:
 private:
     error_code set_up();
     error_code record_now(event& e) noexcept;
-    error_code ensure_recorded(event& e) noexcept;
     error_code make_native_stream(CUstream& s, priority p) noexcept;
     result<int> attribute(CUdevice_attribute a) noexcept;
     /// Waits for our own streams: work of others in the context may never end.

@@ -38,8 +38,6 @@ public:
         async_op_base* first = nullptr;
         /// There may be more to call.
         bool more = false;
-
-        bool empty() const noexcept { return !first && !more; }
     };
 
     /// Adds in a place where handlers must not be called. `post_runner` posts a runner: a function that calls

@@ -195,12 +195,8 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
         !executor_.wait_until(
             std::min({next.at, admission_.first_deadline(), retry_at_, next_overdue_, isolation_end_}), now_, *this);
     const auto mine = completions_.end_turn(caller, [this] { post_runner(); });
-    if (again || !inbox_.rest()) {
-        if (caller == turn_caller::executor && mine.empty())
-            executor_.continue_turn(turn_function{shared_from_this()});
-        else
-            schedule();
-    }
+    if (again || !inbox_.rest())
+        schedule();
     return mine;
 }
 

@@ -32,20 +32,6 @@ public:
         post_with(get(), turn_room_, std::forward<Function>(f));
     }
 
-    /// Posts a turn at the end of one that calls no handlers: this thread runs it next, unless other work waits.
-    /// `post_turn` would interrupt another thread that sleeps, with a system call for each look at the device. If
-    /// handlers were still to be called here, one that blocks would keep all threads from the turn.
-    template <class Function>
-    void continue_turn(Function&& f)
-    {
-        if (const auto* io = get().target<asio::io_context::executor_type>())
-            continue_on(*io, std::forward<Function>(f));
-        else if (const auto* pool = get().target<asio::thread_pool::executor_type>())
-            continue_on(*pool, std::forward<Function>(f));
-        else
-            post_turn(std::forward<Function>(f));
-    }
-
     /// Posts a runner of the completions. Preconditions: the last posted runner has begun.
     template <class Function>
     void post_runner(Function&& f)
@@ -111,14 +97,6 @@ public:
 
 private:
     using work_guard = asio::executor_work_guard<asio::any_io_executor>;
-
-    template <class Executor, class Function>
-    void continue_on(const Executor& ex, Function&& f)
-    {
-        asio::prefer(asio::require(ex, asio::execution::blocking.never), asio::execution::relationship.continuation,
-                     asio::execution::allocator(room_allocator<void>(turn_room_)))
-            .execute(std::forward<Function>(f));
-    }
 
     std::optional<work_guard>& guard(work w) noexcept { return guards_[static_cast<std::size_t>(w)]; }
 

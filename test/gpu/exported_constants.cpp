@@ -16,8 +16,8 @@ using namespace test;
 using namespace test::isolated;
 
 constexpr std::uint64_t mib = std::uint64_t(1) << 20;
-/// Each takes about half a second: the driver reports it, and the standby is replaced.
-constexpr int faults = 100;
+/// Each ends two contexts, and takes about a second: the driver reports both, and the standby is replaced twice.
+constexpr int faults = 50;
 /// Memory that the driver keeps for a context beyond what it is asked for.
 constexpr std::uint64_t tolerance = 64 * mib;
 

@@ -431,8 +431,10 @@ void state::add_copy_kernel()
         const copy_part part{at(0), at(1), at(2)};
         auto* const word = reinterpret_cast<std::uint32_t*>(pointer(at(3)));
         const std::scoped_lock lock(mutex);
-        if (part.to % 16 != 0 || part.from % 16 != 0 || how.block[0] % 32 != 0)
+        if (part.to % 16 != 0 || part.from % 16 != 0)
             violate("coaccel_copy_and_tell: memory that is not aligned");
+        if (how.grid[0] != 1 || how.grid[1] != 1 || how.block[0] % 32 != 0 || how.block[0] > 1024)
+            violate("coaccel_copy_and_tell: not one block");
         if (!check_host(telling, pointer(part.to), part.bytes) || !check_device(telling, part.from, part.bytes, true) ||
             !check_host(telling, word, sizeof(*word)))
             return;

@@ -207,7 +207,7 @@ private:
         if (!in_stream_order || uses.size() > 1 || b.kind != memory_kind::device || !lanes_.is_on_stream(last))
             return false;
         auto& user = lanes_[last.lane];
-        if (!user.has_room_for_free())
+        if (!user.has_room_for_free() || user.settle(backend_))
             return false;
         backend_.release(user.work, b.memory, b.bytes, b.kind);
         user.note_free();

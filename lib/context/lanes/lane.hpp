@@ -133,6 +133,15 @@ public:
         return ec;
     }
 
+    /// Call this before further commands are put on the stream, so that the end of the last request keeps its place.
+    error_code settle([[maybe_unused]] B& b) noexcept
+    {
+        if constexpr (requires(event& e) { b.settle(e); })
+            if (!in_flight.empty())
+                return b.settle(end_of(in_flight.back().ticket));
+        return {};
+    }
+
     /// How many in-flight requests have completed. They complete in order, so a galloping search needs few queries.
     result<std::size_t> count_passed(B& b)
     {

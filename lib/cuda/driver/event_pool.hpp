@@ -4,6 +4,7 @@
 #include "cuda/driver/driver_api.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -36,12 +37,14 @@ public:
 
     CUevent native() const noexcept { return native_; }
     explicit operator bool() const noexcept { return native_ != nullptr; }
+    bool told() const noexcept { return word && std::atomic_ref(*word).load(std::memory_order_acquire) != 0; }
 
     /// The lane this event was recorded on.
     stream_state* where = nullptr;
-    /// Null: the event was recorded. Otherwise this word is set at the same time, and the event is recorded when it is
-    /// needed.
+    /// Is set when the work before the event has ended. Null: only the event tells.
     completion_word* word = nullptr;
+    /// The event is on the stream. With a word, it is recorded only if somebody waits for it, or if other work follows.
+    bool recorded = false;
     /// How often the word was not set.
     std::uint32_t misses = 0;
 
@@ -52,6 +55,7 @@ private:
         std::swap(native_, other.native_);
         std::swap(where, other.where);
         std::swap(word, other.word);
+        std::swap(recorded, other.recorded);
         std::swap(misses, other.misses);
     }
 

@@ -141,7 +141,12 @@ result<copy_kernels::functions> copy_kernels::load(backend& b)
             module_ = nullptr;
         else
             ec = b.check(api.cuModuleGetFunction(&functions_.copy, module_, "coaccel_copy_arguments"));
+        // Otherwise the host may use managed memory only after the driver has told of the end.
+        int concurrent = 0;
         if (!ec)
+            ec = b.check(
+                api.cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, b.device()));
+        if (!ec && concurrent)
             ec = b.check(api.cuModuleGetFunction(&functions_.copy_and_tell, module_, "coaccel_copy_and_tell"));
         if (ec)
             functions_ = {};
@@ -151,8 +156,8 @@ result<copy_kernels::functions> copy_kernels::load(backend& b)
     return functions_;
 }
 
-completion_word* copy_kernels::take_word(backend& b)
-{
+completion_word* copy_kernels::take_word(backend& b) noexcept
+try {
     const std::scoped_lock lock(mutex_);
     if (words_.empty()) {
         pages_.reserve(pages_.size() + 1);
@@ -167,6 +172,8 @@ completion_word* copy_kernels::take_word(backend& b)
     completion_word* const taken = words_.back();
     words_.pop_back();
     return taken;
+} catch (const std::bad_alloc&) {
+    return nullptr;
 }
 
 void copy_kernels::give_back(completion_word* word) noexcept

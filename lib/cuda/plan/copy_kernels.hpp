@@ -33,7 +33,7 @@ public:
     /// Loads them, once. Errors: the context is dead.
     result<functions> load(backend& b);
     /// A word, which stays readable until `unload`: an event may have it longer than the instance. Null: no memory.
-    completion_word* take_word(backend& b);
+    completion_word* take_word(backend& b) noexcept;
     void give_back(completion_word* word) noexcept;
 
     /// Preconditions: as for library_resources::destroy.

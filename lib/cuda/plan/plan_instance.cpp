@@ -173,6 +173,7 @@ result<readiness> plan_instance::prepare_run(stream_state& s, bound_op& run)
             return ec;
         if (auto ec = values_.set(backend_, exec_, records_, ops_, arguments_.staged_inputs()))
             return ec;
+        arguments_.clear_word();
         if (!recorded())
             sequence_.start(ops_);
     }

@@ -46,8 +46,9 @@ public:
 
     // These run on the thread pool, or on the executor while no job of the instance runs.
 
-    /// Allocates what runs need.
-    error_code make_staging() { return arguments_.allocate(copies_); }
+    /// Allocates what runs need. Runs without a graph have no completion word: the load, after which they may follow
+    /// immediately, runs all copy kernels once, and is not waited for.
+    error_code make_staging() { return arguments_.allocate(copies_, recordable()); }
     /// Makes the graph from the ops, which are prepared.
     error_code capture(stream_state& s);
     /// Makes the graph executable. `s`: a stream without other work.

@@ -26,7 +26,7 @@ run_arguments::run_arguments(backend& b, const detail::plan_data& plan, CUdevice
     : backend_(b), plan_(plan), instance_(instance)
 {}
 
-error_code run_arguments::allocate(copy_kernels& kernels)
+error_code run_arguments::allocate(copy_kernels& kernels, bool tells)
 {
     const std::uint64_t before_outputs = next_slot(plan_.staged_inputs.bytes);
     const std::uint64_t bytes = before_outputs + plan_.staged_outputs.bytes;
@@ -42,7 +42,7 @@ error_code run_arguments::allocate(copy_kernels& kernels)
     staging_ = static_cast<std::byte*>(made.value());
     inputs_ = make_side(copy_direction::to_device, plan_.staged_inputs, staging_, plan_.inputs);
     outputs_ = make_side(copy_direction::to_host, plan_.staged_outputs, staging_ + before_outputs, plan_.outputs);
-    if (kernels_.copy_and_tell && !outputs_.empty() && plan_.staged_outputs.bytes <= most_told_bytes)
+    if (tells && kernels_.copy_and_tell && !outputs_.empty() && plan_.staged_outputs.bytes <= most_told_bytes)
         word_ = kernels.take_word(backend_);
     return {};
 }
@@ -109,12 +109,16 @@ error_code run_arguments::begin(const detail::plan_run_op& run, CUgraphExec grap
         return ec;
     if (auto ec = choose(outputs_, run.staged_outputs(), graph))
         return ec;
-    if (word_)
-        std::atomic_ref(*word_).store(0, std::memory_order_relaxed);
     for (const auto& a : run.staged_inputs())
         if (!is_direct(inputs_, a))
             std::memcpy(staged(inputs_, a), a.host, a.where.bytes);
     return {};
+}
+
+void run_arguments::clear_word() noexcept
+{
+    if (word_)
+        std::atomic_ref(*word_).store(0, std::memory_order_relaxed);
 }
 
 void run_arguments::deliver(const detail::plan_run_op& run) const noexcept

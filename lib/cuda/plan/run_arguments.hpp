@@ -23,8 +23,9 @@ public:
     /// `instance`: the memory of the instance.
     run_arguments(backend& b, const detail::plan_data& plan, CUdeviceptr instance) noexcept;
 
-    /// Allocates the pinned memory. Blocks; call this on the thread pool.
-    error_code allocate(copy_kernels& kernels);
+    /// Allocates the pinned memory. `tells`: with a completion word, if the outputs permit it. Blocks; call this on the
+    /// thread pool.
+    error_code allocate(copy_kernels& kernels, bool tells);
     /// Call this on the thread pool too, or as library_resources::destroy.
     void release(copy_kernels& kernels) noexcept;
 
@@ -43,7 +44,9 @@ public:
     /// Stages the inputs of a run, and changes the graph if the run needs other copies than the last one. `graph` is
     /// null if there is none.
     error_code begin(const detail::plan_run_op& run, CUgraphExec graph) noexcept;
-    /// Is set when the outputs of the run, which began with `begin`, have been copied. Null: it has none.
+    /// The last step before the run is put on its stream.
+    void clear_word() noexcept;
+    /// Is set when the outputs of the run have been copied. Null: it has none.
     completion_word* word() const noexcept { return word_; }
     /// Gives the caller the outputs that were staged.
     void deliver(const detail::plan_run_op& run) const noexcept;

@@ -124,6 +124,44 @@ TEST_CASE("an op on another lane waits for a run that has a word")
     CHECK(r.outputs[0] == l.values(3));
 }
 
+TEST_CASE("a run ends before long work behind it on its lane")
+{
+    for (const auto how : {completion::polled, completion::host_fn, completion::adaptive}) {
+        CAPTURE(int(how));
+        loaded l(4, how);
+        const auto x = l.d->floats(4);
+        test::gate gate;
+        l.w.driver.hold_all(true);
+        plan_run r(*l.i, {l.values(2)});
+        l.d->submit(*r.request);
+        test::hold<inout<float>> behind(test::hold_lane{&l.w, gate}, std::tuple(inout<float>(x)));
+        l.d->submit(behind);
+        l.w.driver.hold_all(false);
+        l.d->run_until([&] { return l.d->has_ended(*r.request); });
+        CHECK(r.outputs[0] == l.values(3));
+        CHECK_FALSE(l.d->has_ended(behind));
+        gate.open();
+        l.d->run_until([&] { return l.d->has_ended(behind); });
+        l.d->ended.clear();
+    }
+}
+
+TEST_CASE("an event that cannot be recorded for a notification leaves the word")
+{
+    loaded l(4, completion::host_fn);
+    l.w.driver.hold_all(true);
+    plan_run r(*l.i, {l.values(2)});
+    l.d->submit(*r.request);
+    l.w.driver.fail_from("cuEventRecord", CUDA_ERROR_OUT_OF_MEMORY);
+    (void)l.d->context->turn(std::chrono::steady_clock::now());
+    CHECK_FALSE(l.d->has_ended(*r.request));
+    l.w.driver.forgive();
+    l.w.driver.hold_all(false);
+    l.d->run_until([&] { return l.d->has_ended(*r.request); });
+    CHECK_FALSE(l.d->outcome(*r.request));
+    CHECK(r.outputs[0] == l.values(3));
+}
+
 TEST_CASE("a run that never sets its word is found by the driver's error")
 {
     loaded l(4);
