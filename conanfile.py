@@ -72,7 +72,8 @@ class Coaccel(ConanFile):
     def build(self):
         cmake = CMake(self)
         cmake.configure()
-        cmake.build(target="coaccel_serve")  # the top floor; it pulls in those below
+        cmake.build(target="coaccel_serve_program")  # the top floor; it pulls in those below
+        cmake.build(target="coaccel_client_program")
         cmake.build(target="coaccel_info")
         cmake.build(target="coaccel_worker_program")
         if self._tested:
@@ -112,6 +113,7 @@ class Coaccel(ConanFile):
         component("device", ["core", "worker"] + context + host + cuda)
         component("telemetry", ["device"])
         component("serve", ["telemetry"])
+        component("server", ["serve"])
         self.cpp_info.components["plugin"].set_property("cmake_target_name", "coaccel::plugin")
         # Where programs go that are not for people differs between toolchains.
         for program in Path(self.package_folder).rglob("coaccel-worker"):

@@ -56,6 +56,10 @@
 /// Metrics of devices, mailboxes and the program, for Prometheus and a live page; traces for Perfetto. Not included by
 /// coaccel.hpp: include coaccel/telemetry/registry.hpp, http_endpoint.hpp, nvml_source.hpp and trace_json.hpp.
 
+/// @namespace coaccel::server
+/// An inference server that speaks the Open Inference Protocol. Not included by coaccel.hpp: include
+/// coaccel/server/server.hpp.
+
 /// @namespace coaccel::serve
 /// Dynamic batching, replicas, fair share and rate limits. Not included by coaccel.hpp: include
 /// coaccel/serve/dynamic_batcher.hpp, function_batcher.hpp, replica_pool.hpp, fair_share.hpp and rate_limiter.hpp.

@@ -1,3 +1,6 @@
+#include "core/near_name.hpp"
+#include "core/unit_text.hpp"
+
 #include <coaccel/device/device_options_text.hpp>
 
 #include <algorithm>
@@ -14,6 +17,11 @@
 namespace coaccel {
 namespace {
 
+using detail::byte_units;
+using detail::number;
+using detail::suggestion;
+using detail::time_units;
+using detail::with_unit;
 using std::string_view;
 
 enum class form : std::uint8_t { whole, count, bytes, time, fraction, choice, lanes };
@@ -84,43 +92,6 @@ constexpr string_view fields_without_text[] = {
     "plugin",      "trace",         "restart.strategy", "restart.decider",
     "host.faults", "host.injector", "worker.program",   "worker.log",
 };
-
-struct unit {
-    string_view name;
-    std::uint64_t size;
-};
-
-// From the largest to the smallest, so that a number is written with the first unit that divides it.
-constexpr unit time_units[] = {
-    {"min", 60'000'000'000}, {"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}, {"ns", 1},
-};
-constexpr unit byte_units[] = {{"G", std::uint64_t(1) << 30}, {"M", std::uint64_t(1) << 20}, {"K", 1024}, {"", 1}};
-
-template <class Number>
-std::optional<Number> number(string_view text)
-{
-    Number value{};
-    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return ec == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-std::optional<std::uint64_t> with_unit(string_view text, std::span<const unit> units)
-{
-    const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const auto value = number<std::uint64_t>(text.substr(0, digits));
-    const auto named = std::ranges::find(units, text.substr(digits), &unit::name);
-    if (!value || named == units.end() || *value > ~std::uint64_t(0) / named->size)
-        return std::nullopt;
-    return *value * named->size;
-}
-
-std::string with_unit(std::uint64_t value, std::span<const unit> units)
-{
-    const auto fits = std::ranges::find_if(units, [value](const unit& u) { return value % u.size == 0; });
-    // Every unit divides zero.
-    const unit& u = value == 0 ? units.back() : *fits;
-    return std::to_string(value / u.size) + std::string(u.name);
-}
 
 std::optional<std::uint8_t> choice(string_view text, std::span<const string_view> names)
 {
@@ -225,39 +196,6 @@ std::string expected(const text_field& f)
     for (const string_view name : f.names)
         all += (all.empty() ? "" : name == f.names.back() ? " or " : ", ") + std::string(name);
     return all;
-}
-
-/// The number of characters to insert, remove or exchange in `a` to get `b`.
-std::size_t edit_distance(string_view a, string_view b)
-{
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j)
-        row[j] = j;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t exchanged = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({exchanged, diagonal + 1, row[j] + 1});
-        }
-    }
-    return row[b.size()];
-}
-
-/// "; did you mean NAME?" for the name that `text` resembles, or that ends with it after a dot; otherwise empty.
-std::string suggestion(string_view text, std::span<const string_view> names)
-{
-    string_view best;
-    std::size_t least = text.size() / 3 + 1;
-    for (const string_view name : names) {
-        const bool is_last_part = !text.empty() && name.ends_with("." + std::string(text));
-        const std::size_t distance = is_last_part ? 0 : edit_distance(text, name);
-        if (distance < least) {
-            least = distance;
-            best = name;
-        }
-    }
-    return best.empty() ? std::string() : "; did you mean " + std::string(best) + "?";
 }
 
 std::string unknown_field(string_view key)

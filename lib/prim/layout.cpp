@@ -1,5 +1,6 @@
 #include <coaccel/core/detail/shape.hpp>
 #include <coaccel/ops/prim/layout.hpp>
+#include <coaccel/ops/prim/reduce.hpp>
 
 #include <algorithm>
 
@@ -57,6 +58,32 @@ bool same_strides(std::uint64_t rank, const dimensions& dims, const dimensions& 
     return true;
 }
 
+error_code check_shape(std::string_view op, std::uint64_t rank, const dimensions& dims) noexcept
+{
+    if (rank > most_dimensions)
+        return op_error(errc::invalid_argument, op,
+                        {"shape has ", rank, " dimensions, at most ", most_dimensions, " are possible"});
+    extent count = 1;
+    for (std::size_t d = 0; d < rank; ++d) {
+        if (dims[d] == 0)
+            return op_error(errc::invalid_argument, op, {"dimension ", d, " of shape is 0"});
+        count = times(count, dims[d]);
+    }
+    if (!count)
+        return op_error(errc::size_overflow, op, {"the number of elements of shape overflows 64 bits"});
+    return {};
+}
+
+/// The shape of the results of a reduction.
+dimensions results_of(const layout<2>& l) noexcept
+{
+    dimensions made = l.dims;
+    for (std::size_t d = 0; d < most_dimensions; ++d)
+        if (l.strides[1][d] == 0)
+            made[d] = 1;
+    return made;
+}
+
 error_code check_packed(std::string_view op, std::span<const placed_operand> operands) noexcept
 {
     const placed_operand& result = operands.back();
@@ -80,17 +107,8 @@ error_code check_layout(std::string_view op, std::uint64_t rank, const dimension
 {
     if (rank == 0)
         return check_packed(op, operands);
-    if (rank > most_dimensions)
-        return op_error(errc::invalid_argument, op,
-                        {"shape has ", rank, " dimensions, at most ", most_dimensions, " are possible"});
-    extent count = 1;
-    for (std::size_t d = 0; d < rank; ++d) {
-        if (dims[d] == 0)
-            return op_error(errc::invalid_argument, op, {"dimension ", d, " of shape is 0"});
-        count = times(count, dims[d]);
-    }
-    if (!count)
-        return op_error(errc::size_overflow, op, {"the number of elements of shape overflows 64 bits"});
+    if (auto ec = check_shape(op, rank, dims))
+        return ec;
     for (std::size_t k = 0; k < operands.size(); ++k)
         if (auto ec = require(op, operands[k].field, extent_of(rank, dims, strides[k]), operands[k].ref.size))
             return ec;
@@ -110,6 +128,31 @@ error_code check_layout(std::string_view op, std::uint64_t rank, const dimension
                             {result.field, " and ", operands[k].field, " overlap without being the same"});
     }
     return {};
+}
+
+error_code check_reduction(std::string_view op, const layout<2>& l, const placed_operand& x,
+                           const placed_operand& y) noexcept
+{
+    if (l.rank == 0) {
+        if (x.ref.size == 0)
+            return coaccel::detail::is_empty(op, x.field);
+        return require(op, y.field, 1, y.ref.size);
+    }
+    if (auto ec = check_shape(op, l.rank, l.dims))
+        return ec;
+    if (auto ec = require(op, x.field, extent_of(l.rank, l.dims, l.strides[0]), x.ref.size))
+        return ec;
+    const dimensions results = results_of(l);
+    if (auto ec = require(op, y.field, extent_of(l.rank, results, l.strides[1]), y.ref.size))
+        return ec;
+    if (!distinct(l.rank, results, l.strides[1]))
+        return op_error(errc::invalid_argument, op, {"the strides of ", y.field, " give two elements the same place"});
+    return {};
+}
+
+bool covers_results(const layout<2>& l, std::uint64_t size) noexcept
+{
+    return l.rank == 0 ? size == 1 : covers(l.rank, results_of(l), size);
 }
 
 bool covers(std::uint64_t rank, const dimensions& dims, std::uint64_t size) noexcept

@@ -1,6 +1,8 @@
 #ifndef COACCEL_TELEMETRY_JSON_WRITER_HPP
 #define COACCEL_TELEMETRY_JSON_WRITER_HPP
 
+#include <coaccel/core/config.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
@@ -13,7 +15,7 @@ namespace coaccel::detail {
 ///
 /// Boost.JSON would have to be compiled into this library, where its symbols would collide with those of a program that
 /// has Boost.JSON itself.
-class json_writer {
+class COACCEL_DECL json_writer {
 public:
     explicit json_writer(std::string& out) noexcept : out_(out) {}
 

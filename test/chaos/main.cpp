@@ -2,6 +2,7 @@
 // must complete exactly once, every successful result must be correct, and nothing may be leaked at the end.
 #include "chaos.hpp"
 #include "plan_runs.hpp"
+#include "server_runs.hpp"
 
 #include <charconv>
 #include <cstdio>
@@ -191,7 +192,9 @@ bool number(const char* text, int& value)
 
 int usage(const char* program)
 {
-    std::fprintf(stderr, "usage: %s [--worker | --plans [--batched] [--faults N]] [--seconds N] [--seed N]\n", program);
+    std::fprintf(stderr,
+                 "usage: %s [--worker | --plans [--batched] [--faults N] | --server] [--seconds N] [--seed N]\n",
+                 program);
     return 2;
 }
 
@@ -207,6 +210,7 @@ int main(int argc, char** argv)
     bool isolated = false;
     bool plans = false;
     bool batched = false;
+    bool server = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
         const char* const next = i + 1 < argc ? argv[i + 1] : "";
@@ -214,6 +218,8 @@ int main(int argc, char** argv)
             isolated = true;
         else if (word == "--plans")
             plans = true;
+        else if (word == "--server")
+            server = true;
         else if (word == "--batched")
             batched = true;
         else if (word == "--seconds" && chaos::number(next, seconds)) {
@@ -228,6 +234,8 @@ int main(int argc, char** argv)
     if ((faults > 0 || batched) && !plans)
         return chaos::usage(argv[0]);
     std::printf("seed=%d\n", seed);
+    if (server)
+        return chaos::run_server({.seconds = seconds, .seed = static_cast<std::uint32_t>(seed)});
     if (plans)
         return chaos::run_plans({.faults = static_cast<std::uint64_t>(faults),
                                  .batched = batched,

@@ -160,6 +160,7 @@ int main(int argc, char** argv)
     const bool saved = fuzz::save(folder / "worker_requests", fuzz::request_seeds()) &&
                        fuzz::save(folder / "parent_replies", fuzz::reply_seeds()) &&
                        fuzz::save(folder / "ring", fuzz::ring_seeds()) &&
-                       fuzz::save(folder / "plan_file", fuzz::plan_file_seeds());
+                       fuzz::save(folder / "plan_file", fuzz::plan_file_seeds()) &&
+                       fuzz::save(folder / "http_requests", fuzz::http_seeds());
     return saved ? 0 : 1;
 }

@@ -28,6 +28,9 @@ std::vector<script> request_seeds();
 /// Valid files with plans and sets of plans.
 std::vector<script> plan_file_seeds();
 
+/// Valid requests to the inference server.
+std::vector<script> http_seeds();
+
 } // namespace fuzz
 
 #endif

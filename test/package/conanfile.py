@@ -24,13 +24,14 @@ class CoaccelTest(ConanFile):
     def test(self):
         if can_run(self):
             self.run(os.path.join(self.cpp.build.bindir, "package"), env="conanrun")
-            self._check_info_runs()
+            self._check_programs_run()
         self._check_loads_no_cuda()
 
-    def _check_info_runs(self):
-        # With nothing in the environment that would help it find its libraries.
+    def _check_programs_run(self):
+        # With nothing in the environment that would help them find their libraries.
         package = Path(self.dependencies["coaccel"].package_folder)
         self.run(f'env -i "{package / "bin" / "coaccel-info"}"')
+        self.run(f'env -i "{package / "bin" / "coaccel-client"}" version')
 
     def _check_loads_no_cuda(self):
         def is_elf(path):

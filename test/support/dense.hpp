@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -29,12 +30,33 @@ inline std::uint64_t fresh_seed()
 }
 
 template <class T>
-double number(T value)
+auto number(T value)
 {
-    if constexpr (std::is_same_v<T, double>)
+    if constexpr (coaccel::blas::complex_element<T>)
+        return std::complex<double>(value);
+    else if constexpr (std::is_same_v<T, double>)
         return value;
     else
         return static_cast<double>(static_cast<float>(value));
+}
+
+/// The type in which references are computed: double, or complex for complex elements.
+template <class T>
+using wide = decltype(number(T{}));
+
+inline double conjugate(double value)
+{
+    return value;
+}
+
+inline std::complex<double> conjugate(const std::complex<double>& value)
+{
+    return std::conj(value);
+}
+
+inline std::string text_of(const std::complex<double>& value)
+{
+    return std::to_string(value.real()) + (value.imag() == 0 ? "" : " + " + std::to_string(value.imag()) + "i");
 }
 
 template <class T>
@@ -43,17 +65,33 @@ T poison()
     return T(std::numeric_limits<float>::quiet_NaN());
 }
 
+/// A factor for elements of type T. With complex elements it has an imaginary part.
+template <class T>
+coaccel::blas::scalar<T> factor(double value)
+{
+    if constexpr (coaccel::blas::complex_element<T>)
+        return T(static_cast<typename T::value_type>(value), static_cast<typename T::value_type>(value / 2));
+    else
+        return static_cast<coaccel::blas::scalar<T>>(value);
+}
+
 template <class T>
 T random_element(engine& random)
 {
-    return T(static_cast<coaccel::blas::scalar<T>>(std::uniform_real_distribution<double>(-1, 1)(random)));
+    std::uniform_real_distribution<double> between(-1, 1);
+    if constexpr (coaccel::blas::complex_element<T>)
+        return T(std::complex<double>(between(random), between(random)));
+    else
+        return T(static_cast<coaccel::blas::scalar<T>>(between(random)));
 }
 
 /// The largest error of one rounding to T at magnitude 1.
 template <class T>
 constexpr double unit_roundoff()
 {
-    if constexpr (std::is_same_v<T, double>)
+    if constexpr (coaccel::blas::complex_element<T>)
+        return 4 * unit_roundoff<typename T::value_type>();
+    else if constexpr (std::is_same_v<T, double>)
         return 0x1p-53;
     else if constexpr (std::is_same_v<T, float>)
         return 0x1p-24;
@@ -64,26 +102,30 @@ constexpr double unit_roundoff()
 }
 
 /// The expected element: its value, and the sum of the magnitudes of its terms.
-struct expectation {
-    double value = 0;
+template <class Value>
+struct expectation_of {
+    Value value{};
     double magnitude = 0;
 
-    void add(double term)
+    void add(const Value& term)
     {
         value += term;
         magnitude += std::abs(term);
     }
 };
 
+using expectation = expectation_of<double>;
+
 /// The error bound for `terms` additions in any order, in the type in which T is accumulated, plus one rounding to T.
 /// Doubled, because the reference rounds too.
-template <class T>
-bool close(double got, const expectation& wanted, std::size_t terms)
+template <class T, class Value>
+bool close(const Value& got, const expectation_of<Value>& wanted, std::size_t terms)
 {
     constexpr double accumulation = unit_roundoff<coaccel::blas::scalar<T>>();
     constexpr double smallest = 0x1p-24;
-    const double bound = 2 * (static_cast<double>(terms) + 3) * accumulation * wanted.magnitude +
-                         (coaccel::blas::real<T> ? 0.0 : 2 * unit_roundoff<T>() * std::abs(wanted.value) + smallest);
+    const double bound =
+        2 * (static_cast<double>(terms) + 3) * accumulation * wanted.magnitude +
+        (coaccel::blas::dense_element<T> ? 0.0 : 2 * unit_roundoff<T>() * std::abs(wanted.value) + smallest);
     return std::abs(got - wanted.value) <= bound;
 }
 
@@ -111,7 +153,7 @@ struct vector {
     /// A negative increment starts at the end.
     std::size_t place(std::size_t i) const { return margin + (inc < 0 ? n - 1 - i : i) * step; }
     T& operator[](std::size_t i) { return data[place(i)]; }
-    double at(std::size_t i) const { return number(data[place(i)]); }
+    wide<T> at(std::size_t i) const { return number(data[place(i)]); }
     coaccel::ref<T> in(const coaccel::buffer<T>& b) const { return b.subspan(margin, extent); }
 
     /// Checks that `got` has the wanted elements and is otherwise unchanged. Returns where it differs, or an empty
@@ -125,8 +167,8 @@ struct vector {
         for (std::size_t i = 0; i < n; ++i) {
             is_element[place(i)] = true;
             if (!close<T>(number(got[place(i)]), wanted(i), terms))
-                return "element " + std::to_string(i) + " is " + std::to_string(number(got[place(i)])) + ", not " +
-                       std::to_string(wanted(i).value);
+                return "element " + std::to_string(i) + " is " + text_of(number(got[place(i)])) + ", not " +
+                       text_of(wanted(i).value);
         }
         for (std::size_t p = 0; p < data.size(); ++p)
             if (!is_element[p] && !same_bits(got[p], data[p]))
@@ -156,7 +198,7 @@ struct matrix {
 
     std::size_t place(std::size_t i, std::size_t j) const { return margin + i + j * ld; }
     T& operator()(std::size_t i, std::size_t j) { return data[place(i, j)]; }
-    double at(std::size_t i, std::size_t j) const { return number(data[place(i, j)]); }
+    wide<T> at(std::size_t i, std::size_t j) const { return number(data[place(i, j)]); }
     coaccel::ref<T> in(const coaccel::buffer<T>& b) const { return b.subspan(margin, extent); }
 
     /// Zero means "packed" to an op.
@@ -165,16 +207,25 @@ struct matrix {
     template <class Wanted>
     std::string difference(const std::vector<T>& got, std::size_t terms, Wanted wanted) const
     {
+        return difference(got, terms, wanted, [](std::size_t, std::size_t) { return true; });
+    }
+
+    /// As above, if only some of the elements may have been written.
+    template <class Wanted, class Written>
+    std::string difference(const std::vector<T>& got, std::size_t terms, Wanted wanted, Written written) const
+    {
         if (got.size() != data.size())
             return "another length";
         std::vector<bool> is_element(data.size());
         for (std::size_t j = 0; j < cols; ++j)
             for (std::size_t i = 0; i < rows; ++i) {
+                if (!written(i, j))
+                    continue;
                 const T value = got[place(i, j)];
                 is_element[place(i, j)] = true;
                 if (!close<T>(number(value), wanted(i, j), terms))
-                    return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " +
-                           std::to_string(number(value)) + ", not " + std::to_string(wanted(i, j).value);
+                    return "(" + std::to_string(i) + ", " + std::to_string(j) + ") is " + text_of(number(value)) +
+                           ", not " + text_of(wanted(i, j).value);
             }
         for (std::size_t p = 0; p < data.size(); ++p)
             if (!is_element[p] && !same_bits(got[p], data[p]))

@@ -1,8 +1,11 @@
 #ifndef COACCEL_TEST_SUPPORT_EMULATED_KERNELS_HPP
 #define COACCEL_TEST_SUPPORT_EMULATED_KERNELS_HPP
 
-#include "prim/functions.hpp"
+#include "prim/ordering.hpp"
+#include "prim/reductions.hpp"
 
+#include <array>
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cstdint>
@@ -33,6 +36,39 @@ inline void __syncthreads()
     emulated_barrier->arrive_and_wait();
 }
 
+inline void atomicMax(u64* to, u64 value)
+{
+    std::atomic_ref<u64> all(*to);
+    u64 seen = all.load();
+    while (seen < value && !all.compare_exchange_weak(seen, value)) {
+    }
+}
+
+template <class T>
+void atomicAdd(T* to, T value)
+{
+    std::atomic_ref<T>(*to).fetch_add(value);
+}
+
+/// All threads of the block call it together.
+inline u32 threads_with_same(u32 value)
+{
+    static std::array<u32, 256> all;
+    all[threadIdx.x] = value;
+    __syncthreads();
+    u32 same = 0;
+    const unsigned first = threadIdx.x / 32 * 32;
+    for (unsigned i = first; i < first + 32; ++i)
+        same |= (all[i] == value ? 1u : 0u) << (i - first);
+    __syncthreads();
+    return same;
+}
+
+inline u32 bits_in(u32 x)
+{
+    return static_cast<u32>(std::popcount(x));
+}
+
 inline u32 bits_of(float x)
 {
     return std::bit_cast<u32>(x);
@@ -54,6 +90,12 @@ inline float float_of(u32 bits)
 #include "cuda/prim/kernels/types.cuh"
 #include "cuda/prim/kernels/elementwise.cuh"
 #include "cuda/prim/kernels/rows.cuh"
+#include "cuda/prim/kernels/reduce.cuh"
+#include "cuda/prim/kernels/scan.cuh"
+#include "cuda/prim/kernels/move.cuh"
+#include "cuda/prim/kernels/order.cuh"
+#include "cuda/prim/kernels/top_k.cuh"
+#include "cuda/prim/kernels/sort.cuh"
 // clang-format on
 
 #undef __device__

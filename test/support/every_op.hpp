@@ -16,7 +16,8 @@ namespace test {
 template <class F, coaccel::op... Ops>
 void for_each_op_of(coaccel::type_list<Ops...>, F& f)
 {
-    const auto call = [&]<class Op>() {
+    // Not used if the list is empty.
+    [[maybe_unused]] const auto call = [&]<class Op>() {
         f.template operator()<Op>();
         if constexpr (coaccel::op_with_storable_reply<Op>)
             f.template operator()<coaccel::stored_reply<Op>>();
@@ -29,17 +30,8 @@ void for_each_op_on(F& f)
 {
     for_each_op_of(coaccel::memory::ops_for<T>{}, f);
     for_each_op_of(coaccel::detail::transfers_of<T>{}, f);
-    if constexpr (coaccel::blas::real<T>) {
-        for_each_op_of(coaccel::blas::level1_for<T>{}, f);
-        for_each_op_of(coaccel::blas::level2_for<T>{}, f);
-    }
-    if constexpr (coaccel::blas::gemm_element<T>)
-        for_each_op_of(coaccel::blas::level3_for<T>{}, f);
-    if constexpr (coaccel::prim::number<T>)
-        for_each_op_of(coaccel::prim::elementwise_for<T>{}, f);
-    if constexpr (coaccel::prim::floating<T>)
-        for_each_op_of(coaccel::prim::rows_for<T>{}, f);
-    for_each_op_of(coaccel::prim::casts_from<T>{}, f);
+    for_each_op_of(coaccel::blas::ops_for<T>{}, f);
+    for_each_op_of(coaccel::prim::ops_for<T>{}, f);
 }
 
 /// Calls `f.operator()<Op>()` for each op and element type.

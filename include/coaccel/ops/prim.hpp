@@ -3,6 +3,34 @@
 
 #include <coaccel/ops/prim/elementwise.hpp>
 #include <coaccel/ops/prim/layout.hpp>
+#include <coaccel/ops/prim/move.hpp>
+#include <coaccel/ops/prim/order.hpp>
+#include <coaccel/ops/prim/reduce.hpp>
 #include <coaccel/ops/prim/rows.hpp>
+#include <coaccel/ops/prim/scan.hpp>
+
+namespace coaccel::prim {
+namespace detail {
+
+template <element T>
+consteval auto list_ops()
+{
+    using boost::mp11::mp_append;
+    using any = mp_append<prim::casts_from<T>, moves_for<T>>;
+    if constexpr (floating<T>)
+        return mp_append<any, elementwise_for<T>, reductions_for<T>, scans_for<T>, orders_for<T>, rows_for<T>>{};
+    else if constexpr (number<T>)
+        return mp_append<any, elementwise_for<T>, reductions_for<T>, scans_for<T>, orders_for<T>>{};
+    else
+        return any{};
+}
+
+} // namespace detail
+
+/// All ops of this library for one element type.
+template <element T>
+using ops_for = decltype(detail::list_ops<T>());
+
+} // namespace coaccel::prim
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -86,6 +87,18 @@ public:
         return run_with({}, static_cast<Args&&>(args)...);
     }
 
+    /// As async_run, for arguments whose number is known only at run time: the inputs of the model, then its outputs,
+    /// made by `from` and `to` or by hand.
+    ///
+    /// Completion signature: void(error_code).
+    /// Lifetimes: `arguments` and the memory that it refers to must stay valid until completion.
+    /// Errors: those of async_run.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_run_all(std::span<const run_range> arguments, Token&& token = {}) const
+    {
+        return run_all_with({}, arguments, static_cast<Token&&>(token));
+    }
+
     /// The same batcher with these options for its requests: deadline, priority and when_full.
     dynamic_batcher_with with(const exec_options& options) const;
 
@@ -101,6 +114,14 @@ private:
 
     explicit dynamic_batcher(std::shared_ptr<detail::batcher_handle> handle) noexcept : batcher_calls(std::move(handle))
     {}
+
+    template <class Token>
+    auto run_all_with(const exec_options& how, std::span<const run_range> arguments, Token&& token) const
+    {
+        detail::initiate_batched<detail::row_request_view> start{core()};
+        const detail::batcher_core* const its_core = start.core.get();
+        return asio::async_initiate<Token, void(error_code)>(std::move(start), token, its_core, arguments, how);
+    }
 
     template <class... Args>
     auto run_with(const exec_options& how, Args&&... args) const
@@ -139,6 +160,13 @@ public:
     auto async_run(Args&&... args) const
     {
         return batcher_.run_with(options_, static_cast<Args&&>(args)...);
+    }
+
+    /// As dynamic_batcher::async_run_all.
+    template <asio::completion_token_for<void(error_code)> Token = default_token>
+    auto async_run_all(std::span<const run_range> arguments, Token&& token = {}) const
+    {
+        return batcher_.run_all_with(options_, arguments, static_cast<Token&&>(token));
     }
 
 private:

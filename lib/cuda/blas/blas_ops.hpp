@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <complex>
 #include <concepts>
 #include <cstring>
 #include <memory>
@@ -20,14 +21,32 @@
 namespace coaccel::cuda {
 
 /// Selects the cuBLAS function for T.
-template <blas::real T, class Single, class Double>
+template <class T, class Single, class Double>
 constexpr auto pick(Single single, Double double_) noexcept
 {
-    if constexpr (std::same_as<T, float>)
+    if constexpr (std::same_as<blas::real_part<T>, float>)
         return single;
     else
         return double_;
 }
+
+template <blas::dense_element T, class Single, class Double, class Complex, class DoubleComplex>
+constexpr auto pick(Single single, Double double_, Complex complex, DoubleComplex double_complex) noexcept
+{
+    if constexpr (blas::complex_element<T>)
+        return pick<T>(complex, double_complex);
+    else
+        return pick<T>(single, double_);
+}
+
+/// The function of an operation in a cublas_api, such as `symm`, that has a form for each type of dense_element.
+#define COACCEL_CUBLAS_PICK(api, T, operation)                                                                         \
+    pick<T>((api).cublasS##operation##_64, (api).cublasD##operation##_64, (api).cublasC##operation##_64,               \
+            (api).cublasZ##operation##_64)
+
+/// The function of an operation, such as `hemm`, that has a form for each type of complex_element.
+#define COACCEL_CUBLAS_PICK_COMPLEX(api, T, operation)                                                                 \
+    pick<T>((api).cublasC##operation##_64, (api).cublasZ##operation##_64)
 
 constexpr std::int64_t size(std::uint64_t n) noexcept
 {
@@ -52,9 +71,66 @@ constexpr std::int64_t leading(std::uint64_t rows, std::uint64_t cols, std::uint
     return size(ld == 0 || cols == 1 ? rows : ld);
 }
 
+/// With real elements, the conjugate transpose is the transpose.
+template <class T>
 constexpr cublasOperation_t operation(blas::transpose t) noexcept
 {
-    return t == blas::transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T;
+    if (t == blas::transpose::no)
+        return CUBLAS_OP_N;
+    return t == blas::transpose::conjugate && blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T;
+}
+
+constexpr cublasFillMode_t native(blas::uplo u) noexcept
+{
+    return u == blas::uplo::lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
+}
+
+constexpr cublasDiagType_t native(blas::diag d) noexcept
+{
+    return d == blas::diag::unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+}
+
+constexpr cublasSideMode_t native(blas::side s) noexcept
+{
+    return s == blas::side::left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
+}
+
+/// The element type of cuBLAS with the layout of T.
+template <class T>
+struct native_element {
+    using type = T;
+};
+
+template <>
+struct native_element<std::complex<float>> {
+    using type = cuComplex;
+};
+
+template <>
+struct native_element<std::complex<double>> {
+    using type = cuDoubleComplex;
+};
+
+template <>
+struct native_element<half> {
+    using type = __half;
+};
+
+template <>
+struct native_element<bfloat16> {
+    using type = __nv_bfloat16;
+};
+
+template <class T>
+auto native(const T* p) noexcept
+{
+    return reinterpret_cast<const typename native_element<T>::type*>(p);
+}
+
+template <class T>
+auto native(T* p) noexcept
+{
+    return reinterpret_cast<typename native_element<T>::type*>(p);
 }
 
 /// A number for call_needs::kernels.
@@ -72,6 +148,25 @@ constexpr int magnitude(std::uint64_t n) noexcept
     return std::bit_width(n);
 }
 
+/// The alignment of a leading dimension, as far as it matters to the choice of kernels.
+constexpr std::uint64_t alignment(std::uint64_t ld, std::uint64_t rows) noexcept
+{
+    const std::uint64_t step = ld != 0 ? ld : rows;
+    return step & -step & 31;
+}
+
+/// cuBLAS gets harmless strides for a single matrix or vector, whose stride has no meaning and may exceed any memory.
+constexpr std::int64_t batch_stride(std::uint64_t batch, std::uint64_t stride) noexcept
+{
+    return batch == 1 ? 0 : size(stride);
+}
+
+template <class T>
+constexpr bool is_zero(const T& factor) noexcept
+{
+    return factor == T(0);
+}
+
 /// The address of a factor for cuBLAS: in device memory if it is a parameter of a plan.
 template <class T>
 const T* factor(const bound_op& o, const T& field) noexcept
@@ -81,6 +176,18 @@ const T* factor(const bound_op& o, const T& field) noexcept
     for (const scalar_address& s : o.scalars)
         if (s.offset == offset)
             return static_cast<const T*>(s.address);
+    if constexpr (alignof(T) < sizeof(T)) {
+        // cuBLAS expects a complex number at a multiple of its size, while an op has it at one of half its size. It
+        // reads factors in the call, and no call has more than two.
+        struct alignas(sizeof(T)) aligned {
+            T value{};
+        };
+        thread_local std::array<aligned, 2> copies;
+        thread_local std::size_t next = 0;
+        T& copy = copies[next++ % copies.size()].value;
+        copy = field;
+        return &copy;
+    }
     return &field;
 }
 
@@ -234,7 +341,13 @@ void add_ops(op_table& table, type_list<Ops...>)
 
 void add_level1(op_table& table);
 void add_level2(op_table& table);
+void add_level2_batched(op_table& table);
+void add_level2_symmetric(op_table& table);
+void add_level2_triangular(op_table& table);
 void add_level3(op_table& table);
+void add_level3_elementwise(op_table& table);
+void add_level3_symmetric(op_table& table);
+void add_level3_triangular(op_table& table);
 
 } // namespace coaccel::cuda
 

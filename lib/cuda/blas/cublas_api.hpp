@@ -8,6 +8,11 @@
 
 namespace coaccel::cuda {
 
+/// The functions of one operation for the complex element types, and for all of BLAS.
+#define COACCEL_CUBLAS_COMPLEX(X, operation) X(cublasC##operation##_64) X(cublasZ##operation##_64)
+#define COACCEL_CUBLAS_DENSE(X, operation)                                                                             \
+    X(cublasS##operation##_64) X(cublasD##operation##_64) COACCEL_CUBLAS_COMPLEX(X, operation)
+
 #define COACCEL_CUBLAS_FUNCTIONS(X)                                                                                    \
     X(cublasCreate)                                                                                                    \
     X(cublasDestroy)                                                                                                   \
@@ -18,14 +23,10 @@ namespace coaccel::cuda {
     X(cublasSetPointerMode)                                                                                            \
     X(cublasSetMathMode)                                                                                               \
     X(cublasSetAtomicsMode)                                                                                            \
-    X(cublasSaxpy_64)                                                                                                  \
-    X(cublasDaxpy_64)                                                                                                  \
-    X(cublasSscal_64)                                                                                                  \
-    X(cublasDscal_64)                                                                                                  \
-    X(cublasScopy_64)                                                                                                  \
-    X(cublasDcopy_64)                                                                                                  \
-    X(cublasSswap_64)                                                                                                  \
-    X(cublasDswap_64)                                                                                                  \
+    COACCEL_CUBLAS_DENSE(X, axpy)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, scal)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, copy)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, swap)                                                                                      \
     X(cublasSdot_64)                                                                                                   \
     X(cublasDdot_64)                                                                                                   \
     X(cublasSnrm2_64)                                                                                                  \
@@ -34,12 +35,52 @@ namespace coaccel::cuda {
     X(cublasDasum_64)                                                                                                  \
     X(cublasIsamax_64)                                                                                                 \
     X(cublasIdamax_64)                                                                                                 \
-    X(cublasSgemv_64)                                                                                                  \
-    X(cublasDgemv_64)                                                                                                  \
+    X(cublasIcamax_64)                                                                                                 \
+    X(cublasIzamax_64)                                                                                                 \
+    X(cublasIsamin_64)                                                                                                 \
+    X(cublasIdamin_64)                                                                                                 \
+    X(cublasIcamin_64)                                                                                                 \
+    X(cublasIzamin_64)                                                                                                 \
+    X(cublasScnrm2_64)                                                                                                 \
+    X(cublasDznrm2_64)                                                                                                 \
+    X(cublasScasum_64)                                                                                                 \
+    X(cublasDzasum_64)                                                                                                 \
+    COACCEL_CUBLAS_COMPLEX(X, dotu)                                                                                    \
+    COACCEL_CUBLAS_COMPLEX(X, dotc)                                                                                    \
+    COACCEL_CUBLAS_DENSE(X, rot)                                                                                       \
+    X(cublasSrotg)                                                                                                     \
+    X(cublasDrotg)                                                                                                     \
+    X(cublasCrotg)                                                                                                     \
+    X(cublasZrotg)                                                                                                     \
+    COACCEL_CUBLAS_DENSE(X, gemv)                                                                                      \
     X(cublasSger_64)                                                                                                   \
     X(cublasDger_64)                                                                                                   \
+    COACCEL_CUBLAS_COMPLEX(X, geru)                                                                                    \
+    COACCEL_CUBLAS_COMPLEX(X, gerc)                                                                                    \
+    COACCEL_CUBLAS_DENSE(X, symv)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, syr)                                                                                       \
+    COACCEL_CUBLAS_DENSE(X, syr2)                                                                                      \
+    COACCEL_CUBLAS_COMPLEX(X, hemv)                                                                                    \
+    COACCEL_CUBLAS_COMPLEX(X, her)                                                                                     \
+    COACCEL_CUBLAS_COMPLEX(X, her2)                                                                                    \
+    COACCEL_CUBLAS_DENSE(X, trmv)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, trsv)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, gemvStridedBatched)                                                                        \
+    X(cublasHSHgemvStridedBatched_64)                                                                                  \
+    X(cublasTSTgemvStridedBatched_64)                                                                                  \
     X(cublasGemmEx_64)                                                                                                 \
-    X(cublasGemmStridedBatchedEx_64)
+    X(cublasGemmStridedBatchedEx_64)                                                                                   \
+    COACCEL_CUBLAS_DENSE(X, symm)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, syrk)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, syr2k)                                                                                     \
+    COACCEL_CUBLAS_DENSE(X, syrkx)                                                                                     \
+    COACCEL_CUBLAS_COMPLEX(X, hemm)                                                                                    \
+    COACCEL_CUBLAS_COMPLEX(X, herk)                                                                                    \
+    COACCEL_CUBLAS_COMPLEX(X, her2k)                                                                                   \
+    COACCEL_CUBLAS_DENSE(X, trmm)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, trsm)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, geam)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, dgmm)
 
 /// The functions of cuBLAS. Its version is 10000 * major + 100 * minor + patch.
 struct cublas_api : function_table {

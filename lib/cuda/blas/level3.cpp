@@ -10,6 +10,14 @@ constexpr cudaDataType_t data_type() noexcept
         return CUDA_R_32F;
     else if constexpr (std::same_as<T, double>)
         return CUDA_R_64F;
+    else if constexpr (std::same_as<T, std::complex<float>>)
+        return CUDA_C_32F;
+    else if constexpr (std::same_as<T, std::complex<double>>)
+        return CUDA_C_64F;
+    else if constexpr (std::same_as<T, std::int8_t>)
+        return CUDA_R_8I;
+    else if constexpr (std::same_as<T, std::int32_t>)
+        return CUDA_R_32I;
     else if constexpr (std::same_as<T, half>)
         return CUDA_R_16F;
     else
@@ -19,9 +27,13 @@ constexpr cudaDataType_t data_type() noexcept
 template <class T>
 constexpr cublasComputeType_t compute_type(blas::math m) noexcept
 {
-    if constexpr (std::same_as<T, double>)
-        return CUBLAS_COMPUTE_64F;
-    return std::same_as<T, float> && m == blas::math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    if constexpr (std::same_as<T, double> || std::same_as<T, std::complex<double>>)
+        return m == blas::math::pedantic ? CUBLAS_COMPUTE_64F_PEDANTIC : CUBLAS_COMPUTE_64F;
+    if constexpr (std::same_as<T, std::int8_t>)
+        return m == blas::math::pedantic ? CUBLAS_COMPUTE_32I_PEDANTIC : CUBLAS_COMPUTE_32I;
+    if (m == blas::math::pedantic)
+        return CUBLAS_COMPUTE_32F_PEDANTIC;
+    return blas::dense_element<T> && m == blas::math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// A and B as passed to cuBLAS.
@@ -42,18 +54,11 @@ factors factors_of(const blas_call& c, const Op& op, const bound_op& o) noexcept
     const auto s = op.shape();
     return {o.data(op.a),
             o.data(op.b),
-            operation(op.trans_a),
-            operation(op.trans_b),
+            operation<typename Op::value_type>(op.trans_a),
+            operation<typename Op::value_type>(op.trans_b),
             size(op.k),
             leading(s.a_rows(), s.a_cols(), op.lda),
             leading(s.b_rows(), s.b_cols(), op.ldb)};
-}
-
-/// The alignment of a leading dimension, as far as it matters to the choice of kernels.
-constexpr std::uint64_t alignment(std::uint64_t ld, std::uint64_t rows) noexcept
-{
-    const std::uint64_t step = ld != 0 ? ld : rows;
-    return step & -step & 31;
 }
 
 // With 16-bit elements cuBLAS reads A and B even if alpha is zero, and NaN would propagate to C. It gets a product of
@@ -64,14 +69,20 @@ call_needs needs_of_product(const Op& op, std::uint64_t batch)
     using T = typename Op::value_type;
     const auto s = op.shape();
     return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.k), magnitude(batch), op.trans_a, op.trans_b,
-                    op.alpha == 0, op.beta == 0, alignment(op.lda, s.a_rows()), alignment(op.ldb, s.b_rows()),
+                    is_zero(op.alpha), is_zero(op.beta), alignment(op.lda, s.a_rows()), alignment(op.ldb, s.b_rows()),
                     alignment(op.ldc, op.m), op.math),
-            !blas::real<T> && op.alpha == 0 ? (op.m + op.n) * sizeof(T) : 0};
+            sizeof(T) == 2 && is_zero(op.alpha) ? (op.m + op.n) * sizeof(T) : 0};
 }
 
 struct level3 {
     template <class T>
     static call_needs needs(const blas::gemm<T>& op)
+    {
+        return needs_of_product(op, 1);
+    }
+
+    template <class T>
+    static call_needs needs(const blas::gemm_ex<T>& op)
     {
         return needs_of_product(op, 1);
     }
@@ -85,11 +96,13 @@ struct level3 {
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::gemm<T>& op, const bound_op& o)
     {
-        const auto f = factors_of(c, op, o);
-        constexpr auto type = data_type<T>();
-        return c.api.cublasGemmEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, factor(o, op.alpha),
-                                     f.a, type, f.lda, f.b, type, f.ldb, factor(o, op.beta), o.data(op.c), type,
-                                     leading(op.m, op.n, op.ldc), compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+        return product(c, op, o);
+    }
+
+    template <class T>
+    static cublasStatus_t launch(const blas_call& c, const blas::gemm_ex<T>& op, const bound_op& o)
+    {
+        return product(c, op, o);
     }
 
     template <class T>
@@ -97,27 +110,37 @@ struct level3 {
     {
         const auto f = factors_of(c, op, o);
         constexpr auto type = data_type<T>();
-        // With a single matrix the stride has no meaning and may exceed any memory.
-        const auto stride = [&op](std::uint64_t given) { return op.batch == 1 ? 0 : size(given); };
+        const auto stride = [&op](std::uint64_t given) { return batch_stride(op.batch, given); };
         return c.api.cublasGemmStridedBatchedEx_64(
             c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, factor(o, op.alpha), f.a, type, f.lda,
             c.scratch ? 0 : stride(op.stride_a), f.b, type, f.ldb, c.scratch ? 0 : stride(op.stride_b),
             factor(o, op.beta), o.data(op.c), type, leading(op.m, op.n, op.ldc), stride(op.stride_c), size(op.batch),
             compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
     }
-};
 
-template <class... Ts>
-void add_for(op_table& table)
-{
-    (add_ops<level3>(table, blas::level3_for<Ts>{}), ...);
-}
+private:
+    /// gemm and gemm_ex.
+    template <class Op>
+    static cublasStatus_t product(const blas_call& c, const Op& op, const bound_op& o)
+    {
+        using T = typename Op::value_type;
+        const auto f = factors_of(c, op, o);
+        auto* const result = o.data(op.c);
+        return c.api.cublasGemmEx_64(c.handle, f.trans_a, f.trans_b, size(op.m), size(op.n), f.k, factor(o, op.alpha),
+                                     f.a, data_type<T>(), f.lda, f.b, data_type<T>(), f.ldb, factor(o, op.beta), result,
+                                     data_type<std::remove_cvref_t<decltype(*result)>>(), leading(op.m, op.n, op.ldc),
+                                     compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+    }
+};
 
 } // namespace
 
 void add_level3(op_table& table)
 {
-    add_for<float, double, half, bfloat16>(table);
+    blas::detail::for_each_dense([&table]<class T>() { add_ops<level3>(table, blas::level3_for<T>{}); });
+    add_ops<level3>(table, blas::level3_for<half>{});
+    add_ops<level3>(table, blas::level3_for<bfloat16>{});
+    add_ops<level3>(table, type_list<blas::gemm_ex<half>, blas::gemm_ex<bfloat16>, blas::gemm_ex<std::int8_t>>{});
 }
 
 } // namespace coaccel::cuda

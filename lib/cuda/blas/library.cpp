@@ -8,7 +8,13 @@ void add_all(op_table& table)
 {
     add_level1(table);
     add_level2(table);
+    add_level2_batched(table);
+    add_level2_symmetric(table);
+    add_level2_triangular(table);
     add_level3(table);
+    add_level3_elementwise(table);
+    add_level3_symmetric(table);
+    add_level3_triangular(table);
 }
 
 // Loads cuBLAS and creates a handle.

@@ -43,48 +43,14 @@ struct elementwise {
     }
 
     template <class Op>
-    static std::uint64_t what(const Op& op)
+    static error_code launch(const prim_launch& l, const Op& op, const bound_op& o)
     {
-        if constexpr (requires { op.what; })
-            return static_cast<std::uint64_t>(op.what);
-        return 0;
-    }
-
-    template <class T>
-    static error_code launch(const prim_launch& l, const prim::unary<T>& op, const bound_op& o)
-    {
-        const auto loops = loops_of(op.shape, op.y.size());
-        return l.elements(loops.count, loops, o.data(op.x), o.data(op.y));
-    }
-    template <class T>
-    static error_code launch(const prim_launch& l, const prim::binary<T>& op, const bound_op& o)
-    {
-        const auto loops = loops_of(op.shape, op.c.size());
-        return l.elements(loops.count, loops, o.data(op.a), o.data(op.b), o.data(op.c));
-    }
-    template <class T>
-    static error_code launch(const prim_launch& l, const prim::compare<T>& op, const bound_op& o)
-    {
-        const auto loops = loops_of(op.shape, op.c.size());
-        return l.elements(loops.count, loops, o.data(op.a), o.data(op.b), o.data(op.c));
-    }
-    template <class T>
-    static error_code launch(const prim_launch& l, const prim::ternary<T>& op, const bound_op& o)
-    {
-        const auto loops = loops_of(op.shape, op.d.size());
-        return l.elements(loops.count, loops, o.data(op.a), o.data(op.b), o.data(op.c), o.data(op.d));
-    }
-    template <class T>
-    static error_code launch(const prim_launch& l, const prim::where<T>& op, const bound_op& o)
-    {
-        const auto loops = loops_of(op.shape, op.c.size());
-        return l.elements(loops.count, loops, o.data(op.mask), o.data(op.a), o.data(op.b), o.data(op.c));
+        return l.elementwise(op.shape, o);
     }
     template <class T>
     static error_code launch(const prim_launch& l, const prim::clamp<T>& op, const bound_op& o)
     {
-        const auto loops = loops_of(op.shape, op.y.size());
-        return l.elements(loops.count, loops, o.data(op.x), o.data(op.y), op.low, op.high);
+        return l.elementwise(op.shape, o, op.low, op.high);
     }
     template <class T>
     static error_code launch(const prim_launch& l, const prim::sequence<T>& op, const bound_op& o)
@@ -93,27 +59,8 @@ struct elementwise {
     }
 };
 
-template <class F, class... Ts>
-void for_each_elementwise_list(F f, type_list<Ts...>)
-{
-    (f(prim::elementwise_for<Ts>{}), ...);
-}
-
-template <class F>
-void for_each_elementwise_list(F f)
-{
-    for_each_elementwise_list(f, prim::floating_types{});
-    for_each_elementwise_list(f, prim::integer_types{});
-}
-
 } // namespace
 
-const prim_group prim_elementwise{
-    .add_ops = [](op_table& table) { for_each_elementwise_list([&](auto ops) { add_prim<elementwise>(table, ops); }); },
-    .add_kernels =
-        [](std::vector<std::string>& to) {
-            for_each_elementwise_list([&](auto ops) { add_kernels<elementwise>(to, ops); });
-        },
-};
+const prim_group prim_elementwise = make_prim_group<elementwise, prim::elementwise_for, number_types>();
 
 } // namespace coaccel::cuda

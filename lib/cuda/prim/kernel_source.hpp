@@ -3,12 +3,12 @@
 
 #include <coaccel/core/config.hpp>
 
-#include <string_view>
+#include <string>
 
 namespace coaccel::cuda {
 
 /// The source of all kernels of the library `prim`: templates, of which NVRTC compiles those that are used.
-COACCEL_DECL std::string_view prim_kernel_source() noexcept;
+COACCEL_DECL std::string prim_kernel_source();
 
 } // namespace coaccel::cuda
 

@@ -4,7 +4,8 @@
 namespace coaccel::cuda {
 namespace {
 
-constexpr const prim_group* groups[] = {&prim_casts, &prim_elementwise, &prim_rows};
+constexpr const prim_group* groups[] = {&prim_casts,      &prim_elementwise, &prim_moves, &prim_orders,
+                                        &prim_reductions, &prim_rows,        &prim_scans};
 
 void add_all(op_table& table)
 {

@@ -14,7 +14,7 @@ result<jit::kernel> compile_prim(const backend& b, const std::string& name)
     BOOST_OUTCOME_TRY(const auto* nvrtc, b.libraries().get<nvrtc_api>());
     const auto hardware = b.hardware();
     return compile(
-        std::string(prim_kernel_source()), prim_compile_options(name),
+        prim_kernel_source(), prim_compile_options(name),
         {.architecture = hardware.compute_capability, .driver_version = hardware.driver_version, .nvrtc = nvrtc});
 }
 

@@ -32,19 +32,10 @@ struct rows {
         return kernel_name<T>("rms_norm");
     }
 
-    template <class Op>
-    static std::uint64_t what(const Op& op)
-    {
-        if constexpr (requires { op.what; })
-            return static_cast<std::uint64_t>(op.what);
-        return 0;
-    }
-
     template <class T>
     static error_code launch(const prim_launch& l, const prim::bias_activation<T>& op, const bound_op& o)
     {
-        const auto loops = loops_of(op.shape(), op.y.size());
-        return l.elements(loops.count, loops, o.data(op.x), o.data(op.bias), o.data(op.y));
+        return l.elementwise(op.shape(), o);
     }
 
     // One block for each row.
@@ -71,23 +62,8 @@ struct rows {
     }
 };
 
-template <class F, class... Ts>
-void for_each_rows_list(F f, type_list<Ts...>)
-{
-    (f(prim::rows_for<Ts>{}), ...);
-}
-
 } // namespace
 
-const prim_group prim_rows{
-    .add_ops =
-        [](op_table& table) {
-            for_each_rows_list([&](auto ops) { add_prim<rows>(table, ops); }, prim::floating_types{});
-        },
-    .add_kernels =
-        [](std::vector<std::string>& to) {
-            for_each_rows_list([&](auto ops) { add_kernels<rows>(to, ops); }, prim::floating_types{});
-        },
-};
+const prim_group prim_rows = make_prim_group<rows, prim::rows_for, prim::floating_types>();
 
 } // namespace coaccel::cuda

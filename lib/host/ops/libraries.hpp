@@ -8,12 +8,15 @@
     X(memory)                                                                                                          \
     X(blas_level1)                                                                                                     \
     X(blas_level2)                                                                                                     \
+    X(blas_level2_symmetric)                                                                                           \
+    X(blas_level2_triangular)                                                                                          \
     X(blas_level3)                                                                                                     \
+    X(blas_level3_elementwise)                                                                                         \
+    X(blas_level3_symmetric)                                                                                           \
+    X(blas_level3_triangular)                                                                                          \
     X(jit)                                                                                                             \
     X(plan)                                                                                                            \
-    X(prim_casts)                                                                                                      \
-    X(prim_elementwise)                                                                                                \
-    X(prim_rows)                                                                                                       \
+    X(prim)                                                                                                            \
     X(rand)                                                                                                            \
     X(user)
 

@@ -1,4 +1,4 @@
-#include "host/ops/libraries.hpp"
+#include "host/ops/prim_groups.hpp"
 #include "host/ops/prim_loops.hpp"
 #include "prim/functions.hpp"
 

@@ -45,31 +45,14 @@ template <element T>
 void add_all_on(op_map& all)
 {
     add_all(all, memory::ops_for<T>{});
-    add_all(all, prim::casts_from<T>{});
-    if constexpr (blas::real<T>) {
-        add_all(all, blas::level1_for<T>{});
-        add_all(all, blas::level2_for<T>{});
-    }
-    if constexpr (blas::gemm_element<T>)
-        add_all(all, blas::level3_for<T>{});
+    add_all(all, blas::ops_for<T>{});
+    add_all(all, prim::ops_for<T>{});
 }
 
 template <element... Ts>
 void add_all_on(op_map& all, type_list<Ts...>)
 {
     (add_all_on<Ts>(all), ...);
-}
-
-template <element... Ts>
-void add_elementwise(op_map& all, type_list<Ts...>)
-{
-    (add_all(all, prim::elementwise_for<Ts>{}), ...);
-}
-
-template <element... Ts>
-void add_rows(op_map& all, type_list<Ts...>)
-{
-    (add_all(all, prim::rows_for<Ts>{}), ...);
 }
 
 } // namespace
@@ -79,9 +62,6 @@ const known_op* find_known_op(std::string_view name)
     static const op_map all = [] {
         op_map made;
         add_all_on(made, element_types{});
-        add_elementwise(made, prim::floating_types{});
-        add_elementwise(made, prim::integer_types{});
-        add_rows(made, prim::floating_types{});
         add_all(made, rand::ops{});
         add<memory::trim>(made);
         return made;

@@ -1,7 +1,5 @@
 #include "telemetry/http/listener.hpp"
 
-#include "telemetry/http/server.hpp"
-
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 
@@ -27,7 +25,7 @@ constexpr int most_at_once = 16;
 struct http_listener::on_ready {
     using allocator_type = op_memory_allocator<void>;
 
-    std::shared_ptr<http_server> server;
+    std::shared_ptr<listening_server> server;
 
     allocator_type get_allocator() const noexcept { return allocator_type(server->listener().memory_); }
 
@@ -57,7 +55,7 @@ error_code http_listener::open(const asio::any_io_executor& ex, const tcp::endpo
     return ec;
 }
 
-void http_listener::start(const std::shared_ptr<http_server>& server)
+void http_listener::start(const std::shared_ptr<listening_server>& server)
 {
     arm(server, wait::connection);
 }
@@ -79,7 +77,7 @@ void http_listener::shutdown() noexcept
     pause_.reset();
 }
 
-void http_listener::arm(const std::shared_ptr<http_server>& server, wait what)
+void http_listener::arm(const std::shared_ptr<listening_server>& server, wait what)
 {
     const std::lock_guard lock(mutex_);
     if (!acceptor_ || !acceptor_->is_open())
@@ -90,7 +88,7 @@ void http_listener::arm(const std::shared_ptr<http_server>& server, wait what)
     pause_->async_wait(on_ready{server});
 }
 
-void http_listener::try_later(const std::shared_ptr<http_server>& server) noexcept
+void http_listener::try_later(const std::shared_ptr<listening_server>& server) noexcept
 {
     // A timer may need memory for its place in the queue. The wait for a connection, which is there, needs none on an
     // io_context, so that other handlers have their turn before the next try.
@@ -103,7 +101,7 @@ void http_listener::try_later(const std::shared_ptr<http_server>& server) noexce
     }
 }
 
-void http_listener::ready(const std::shared_ptr<http_server>& server) noexcept
+void http_listener::ready(const std::shared_ptr<listening_server>& server) noexcept
 {
     try {
         asio::post(server->strand(), [server] { server->listener().accept_some(server); });
@@ -112,7 +110,7 @@ void http_listener::ready(const std::shared_ptr<http_server>& server) noexcept
     }
 }
 
-void http_listener::accept_some(const std::shared_ptr<http_server>& server) noexcept
+void http_listener::accept_some(const std::shared_ptr<listening_server>& server) noexcept
 {
     try {
         error_code ec;
@@ -127,7 +125,7 @@ void http_listener::accept_some(const std::shared_ptr<http_server>& server) noex
     try_later(server);
 }
 
-error_code http_listener::accept_one(http_server& server)
+error_code http_listener::accept_one(listening_server& server)
 {
     error_code ec;
     std::optional<tcp::socket> socket;
@@ -135,7 +133,7 @@ error_code http_listener::accept_one(http_server& server)
         const std::lock_guard lock(mutex_);
         if (!acceptor_ || !acceptor_->is_open())
             return asio::error::would_block;
-        socket.emplace(acceptor_->accept(server.strand(), ec));
+        socket.emplace(acceptor_->accept(server.session_executor(), ec));
     }
     if (!ec)
         server.begin_session(std::move(*socket));

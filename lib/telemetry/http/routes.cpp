@@ -1,6 +1,9 @@
 #include "telemetry/http/routes.hpp"
 
 #include "telemetry/metric_names.hpp"
+#include "telemetry/page/page.hpp"
+
+#include <coaccel/telemetry/exposition.hpp>
 
 #include <boost/asio/ip/address.hpp>
 
@@ -124,6 +127,22 @@ http_reply ready_reply(const std::vector<telemetry::device_sample>& devices)
     if (reply.status == 200)
         reply.body = "ready\n";
     return reply;
+}
+
+http_reply page_reply()
+{
+    return {.content_type = "text/html; charset=utf-8", .body = std::string(live_page())};
+}
+
+http_reply collected_reply(http_route route, std::string_view accept, const error_code& ec,
+                           const telemetry::snapshot& all)
+{
+    if (ec)
+        return {.status = 503, .body = "the registry did not answer: " + ec.message() + "\n"};
+    if (route == http_route::state)
+        return {.content_type = "application/json", .body = telemetry::to_json(all)};
+    const auto format = telemetry::choose_format(accept);
+    return {.content_type = telemetry::content_type(format), .body = telemetry::to_text(all, format)};
 }
 
 } // namespace coaccel::detail

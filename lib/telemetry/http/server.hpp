@@ -24,7 +24,9 @@ struct shared_collection;
 
 /// Accepts connections and keeps track of their sessions. All of them run on one strand: the work of an endpoint is
 /// small, and nothing needs a lock.
-class http_server final : public shutdown_hook, public std::enable_shared_from_this<http_server> {
+class http_server final : public shutdown_hook,
+                          public listening_server,
+                          public std::enable_shared_from_this<http_server> {
 public:
     http_server(asio::any_io_executor ex, telemetry::registry metrics, telemetry::http_endpoint_options options);
     ~http_server();
@@ -46,11 +48,10 @@ public:
 
     void shutdown(async_op_list& out) noexcept override;
 
-    const asio::any_io_executor& strand() const noexcept { return strand_.get(); }
-    http_listener& listener() noexcept { return listener_; }
-
-    /// On the strand.
-    void begin_session(asio::ip::tcp::socket socket);
+    const asio::any_io_executor& strand() const noexcept override { return strand_.get(); }
+    http_listener& listener() noexcept override { return listener_; }
+    void begin_session(asio::ip::tcp::socket socket) override;
+    asio::any_io_executor session_executor() override { return strand_.get(); }
 
     // For sessions, on the strand.
     bool stopping() const noexcept { return stopping_; }

@@ -1,9 +1,6 @@
 #include "telemetry/http/session.hpp"
 
 #include "telemetry/http/shared_collection.hpp"
-#include "telemetry/page/page.hpp"
-
-#include <coaccel/telemetry/exposition.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -59,11 +56,6 @@ std::string accepted_types(const request_parser::value_type& message)
         all.append(all.empty() ? "" : ",").append(field->value());
     return all;
 }
-
-// No outside resources, and no other page may frame it.
-constexpr char page_policy[] = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-                               "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-                               "frame-ancestors 'none'";
 
 } // namespace
 
@@ -171,10 +163,7 @@ asio::awaitable<http_reply> http_session::reply_to(http_route route, std::string
 {
     http_reply reply;
     switch (route) {
-    case http_route::page:
-        reply.content_type = "text/html; charset=utf-8";
-        reply.body = live_page();
-        break;
+    case http_route::page: reply = page_reply(); break;
     case http_route::ready: reply = ready_reply(server_->metrics().devices()); break;
     case http_route::metrics:
     case http_route::state: {
@@ -182,16 +171,8 @@ asio::awaitable<http_reply> http_session::reply_to(http_route route, std::string
         if (!got) {
             reply.status = 503;
             reply.body = "the registry did not answer in time\n";
-        } else if (got->ec) {
-            reply.status = 503;
-            reply.body = "the registry did not answer: " + got->ec.message() + "\n";
-        } else if (route == http_route::state) {
-            reply.content_type = "application/json";
-            reply.body = telemetry::to_json(got->all);
         } else {
-            const auto format = telemetry::choose_format(accept);
-            reply.content_type = telemetry::content_type(format);
-            reply.body = telemetry::to_text(got->all, format);
+            reply = collected_reply(route, accept, got->ec, got->all);
         }
         break;
     }
@@ -227,7 +208,7 @@ asio::awaitable<bool> http_session::write(http_reply reply, const request& asked
     message.set("X-Content-Type-Options", "nosniff");
     message.set("Referrer-Policy", "no-referrer");
     if (asked.route == http_route::page)
-        message.set("Content-Security-Policy", page_policy);
+        message.set("Content-Security-Policy", beast::string_view(page_policy.data(), page_policy.size()));
     if (reply.status == 405)
         message.set(http::field::allow, "GET, HEAD");
     if (reply.status == 401)

@@ -101,9 +101,10 @@ template <class T>
 concept has_gemm = requires { typename blas::gemm<T>; };
 template <class T>
 concept has_dot = requires { typename blas::dot<T>; };
-static_assert(has_gemm<half> && has_gemm<bfloat16> && !has_gemm<int> && !has_gemm<float8_e4m3> &&
-              !has_gemm<std::complex<float>>);
-static_assert(has_dot<float> && has_dot<double> && !has_dot<half> && !has_dot<std::int32_t>);
+static_assert(has_gemm<half> && has_gemm<bfloat16> && has_gemm<std::complex<float>> && !has_gemm<int> &&
+              !has_gemm<float8_e4m3>);
+static_assert(has_dot<float> && has_dot<double> && !has_dot<half> && !has_dot<std::int32_t> &&
+              !has_dot<std::complex<float>>);
 
 struct row {
     const op_info* info;

@@ -1,23 +1,17 @@
 #include "cuda/blas/blas_handle.hpp"
 
-#include "blas_recorder.hpp"
-#include "cuda/backend.hpp"
+#include "blas_fixture.hpp"
 #include "cuda/blas/cublas_error.hpp"
 #include "cuda/driver/error.hpp"
-#include "support/fake_cuda.hpp"
 #include "support/start_op.hpp"
 
 #include <coaccel/ops/blas.hpp>
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace test_cuda_blas_handle {
@@ -27,132 +21,7 @@ namespace {
 using namespace coaccel;
 using limits = std::numeric_limits<std::int64_t>;
 
-/// A backend on the fakes, with one lane.
-struct fixture {
-    explicit fixture(const cuda_options& how = {})
-    {
-        cuda::backend::options o;
-        static_cast<cuda_options&>(o) = how;
-        o.libraries = cuda::library_tables(&gpu.api(), &blas.api);
-        b = cuda::backend::create(o).value();
-        b->listen({[](void* self) noexcept {
-                       auto& n = static_cast<fixture*>(self)->notifications;
-                       n.fetch_add(1);
-                       n.notify_all();
-                   },
-                   this});
-        const auto here = b->enter();
-        lane.emplace(b->make_stream(priority::normal).value());
-    }
-
-    /// Repeats the call after each notification, until there is an answer.
-    template <class Ask>
-    auto repeat_until_answered(Ask ask)
-    {
-        for (;;) {
-            const int before = notifications.load();
-            auto answer = ask();
-            if (answer)
-                return *std::move(answer);
-            notifications.wait(before);
-        }
-    }
-
-    template <class T>
-    ref<T> upload(std::vector<T> data)
-    {
-        const auto here = b->enter();
-        void* memory = repeat_until_answered([&]() -> std::optional<void*> {
-            auto made = b->allocate(*lane, data.size() * sizeof(T), memory_kind::device);
-            return made.value() ? std::optional(made.value()) : std::nullopt;
-        });
-        finish_stream();
-        std::memcpy(memory, data.data(), data.size() * sizeof(T));
-        buffers.push_back({memory, data.size() * sizeof(T)});
-        any_ref r{.slot = static_cast<std::uint32_t>(buffers.size() - 1), .size = data.size(), .type = dtype_v<T>};
-        return ref<T>::from_raw(r);
-    }
-
-    template <class T>
-    std::vector<T> look(const ref<T>& r) const
-    {
-        const auto& [memory, bytes] = buffers[r.raw().slot];
-        std::vector<T> data(bytes / sizeof(T));
-        std::memcpy(data.data(), memory, bytes);
-        return data;
-    }
-
-    memory_info memory()
-    {
-        const auto here = b->enter();
-        return b->memory();
-    }
-
-    error_code finish_stream()
-    {
-        cuda::backend::event end;
-        if (auto ec = b->record(end, *lane))
-            return ec;
-        return b->synchronize(end);
-    }
-
-    /// Valid until the next call.
-    template <class Op>
-    bound_op bind(const Op& op)
-    {
-        REQUIRE_FALSE(op.check());
-        bound_op o;
-        o.info = &info_of<Op>();
-        o.op = &op;
-        addresses.resize(o.info->operands.size());
-        o.operands = addresses.data();
-        for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
-            any_ref raw;
-            std::memcpy(&raw, reinterpret_cast<const char*>(&op) + o.info->operands[i].offset, sizeof(raw));
-            o.operands[i] = buffers[raw.slot].first;
-        }
-        return o;
-    }
-
-    /// Runs the op as the engine does.
-    template <class Op, class Reply = int>
-    error_code run(const Op& op, Reply* reply = nullptr)
-    {
-        const auto here = b->enter();
-        bound_op o = bind(op);
-        o.reply = reply;
-        const auto started = repeat_until_answered([&] { return test::try_start(*b, *lane, o); });
-        if (b->dead())
-            return started;
-        REQUIRE_FALSE(finish_stream());
-        const auto finished = b->finish(o);
-        CHECK(o.state == nullptr);
-        return started ? started : finished;
-    }
-
-    ~fixture()
-    {
-        if (!b)
-            return;
-        {
-            const auto here = b->enter();
-            for (const auto& [memory, bytes] : buffers)
-                b->release(*lane, memory, bytes, memory_kind::device);
-        }
-        lane.reset();
-        b.reset();
-        CHECK(blas.alive() == 0);
-    }
-
-    test::fake_cuda gpu;
-    test::blas_recorder blas{gpu};
-    std::unique_ptr<cuda::backend> b;
-    std::optional<cuda::backend::stream> lane;
-    std::atomic<int> notifications{0};
-    std::vector<std::pair<void*, std::size_t>> buffers;
-    std::vector<void*> addresses;
-};
-
+using fixture = test::blas_fixture;
 using scal = blas::scal<float>;
 
 } // namespace

@@ -1,22 +1,24 @@
 #ifndef COACCEL_TEST_UNIT_CUDA_BLAS_RECORDER_HPP
 #define COACCEL_TEST_UNIT_CUDA_BLAS_RECORDER_HPP
 
-#include "cuda/blas/cublas_api.hpp"
+#include "cuda/blas/cublas_setup.hpp"
 #include "support/fake_cuda.hpp"
 
 #include <cmath>
+#include <complex>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace test {
 
-/// A cuBLAS on the fake driver that records its calls with their thread and modes. It has the functions that the tests
-/// of the ops need. Only one may exist in a process.
+/// A cuBLAS on the fake driver that records its calls with their arguments, thread and modes. A few functions, which
+/// the tests of handles need, also compute. Only one may exist in a process.
 class blas_recorder {
 public:
     struct handle {
@@ -29,17 +31,44 @@ public:
         bool alive = true;
     };
 
+    /// An argument after the handle.
+    struct argument {
+        /// An integer or an enumerator.
+        long long number = 0;
+        const void* address = nullptr;
+        /// The element at the address, if cuBLAS declares its type.
+        std::complex<double> first{};
+    };
+
     struct record {
+        /// The name in the manual, without "_64"; a shorter name for the functions that compute.
         std::string function;
         std::thread::id thread{};
         std::int64_t incx = 0;
         cublasComputeType_t compute{};
         std::int64_t ld[3]{};
+        /// For the functions that do not compute.
+        std::vector<argument> arguments{};
+        /// For the functions that do not compute.
+        cublasPointerMode_t pointers = CUBLAS_POINTER_MODE_HOST;
     };
 
     explicit blas_recorder(fake_cuda& gpu) : gpu_(gpu)
     {
         self = this;
+#define COACCEL_RECORD(function)                                                                                       \
+    {                                                                                                                  \
+        struct named {                                                                                                 \
+            static const char* name()                                                                                  \
+            {                                                                                                          \
+                return COACCEL_CUDA_SYMBOL(function);                                                                  \
+            }                                                                                                          \
+        };                                                                                                             \
+        api.function = recording<named>(api.function);                                                                 \
+    }
+        COACCEL_CUBLAS_FUNCTIONS(COACCEL_RECORD)
+#undef COACCEL_RECORD
+        recorded_gemm_ = api.cublasGemmEx_64;
         api.cublasCreate = &create;
         api.cublasDestroy = &destroy;
         api.cublasSetStream = &set_stream;
@@ -87,9 +116,68 @@ public:
 
     const handle& last() const { return *handles_.back(); }
 
+    /// Records calls of gemm with all their arguments, as those of other functions that do not compute.
+    void record_gemm() { api.cublasGemmEx_64 = recorded_gemm_; }
+
+    /// The last call.
+    record last_call() const
+    {
+        const std::scoped_lock lock(mutex_);
+        return records_.back();
+    }
+
     coaccel::cuda::cublas_api api;
 
 private:
+    static argument described(const float* p) { return {0, p, p ? *p : 0}; }
+    static argument described(const double* p) { return {0, p, p ? *p : 0}; }
+    static argument described(const void* p) { return {0, p}; }
+
+    static argument described(const cuComplex* p)
+    {
+        return {0, p, p ? std::complex<double>(p->x, p->y) : std::complex<double>()};
+    }
+
+    static argument described(const cuDoubleComplex* p)
+    {
+        return {0, p, p ? std::complex<double>(p->x, p->y) : std::complex<double>()};
+    }
+
+    template <class Number>
+        requires(std::is_integral_v<Number> || std::is_enum_v<Number>)
+    static argument described(Number n)
+    {
+        return {static_cast<long long>(n)};
+    }
+
+    static std::string manual_name(std::string symbol)
+    {
+        for (const std::string suffix : {"_64", "_v2"})
+            if (symbol.ends_with(suffix))
+                symbol.resize(symbol.size() - suffix.size());
+        return symbol;
+    }
+
+    /// A function that records its call and computes nothing.
+    template <class Named, class... Arguments>
+    static auto recording(cublasStatus_t (*)(cublasHandle_t, Arguments...))
+        -> cublasStatus_t (*)(cublasHandle_t, Arguments...)
+    {
+        return [](cublasHandle_t h, Arguments... arguments) {
+            return run(h,
+                       {.function = manual_name(Named::name()),
+                        .arguments = {described(arguments)...},
+                        .pointers = of(h).pointers},
+                       [] {});
+        };
+    }
+
+    template <class Named, class Function>
+    static Function recording(Function) noexcept
+    {
+        return nullptr;
+    }
+
     static inline blas_recorder* self = nullptr;
 
     static cublasStatus_t note(record r)
@@ -234,6 +322,7 @@ private:
     }
 
     fake_cuda& gpu_;
+    decltype(api.cublasGemmEx_64) recorded_gemm_ = nullptr;
     mutable std::mutex mutex_;
     std::vector<std::unique_ptr<handle>> handles_;
     std::vector<record> records_;

@@ -70,9 +70,19 @@ TEST_CASE("an op can be part of a graph if its launch needs no memory of its own
     CHECK(capturable(memory::fill<float>{}));
     CHECK(capturable(blas::gemm<float>{}));
     CHECK(capturable(blas::axpy<double>{}));
+    CHECK(capturable(blas::trsm<std::complex<double>>{}));
+    CHECK(capturable(blas::her2k<std::complex<float>>{}));
+    CHECK(capturable(blas::rotg<float>{}));
+    CHECK(capturable(blas::gemm_ex<std::int8_t>{}));
     CHECK(capturable(prim::unary<float>{}));
     CHECK(capturable(prim::softmax<coaccel::half>{}));
+    CHECK(capturable(prim::reduce<float>{}));
+    CHECK(capturable(prim::scatter<std::complex<float>>{}));
+    CHECK(capturable(prim::sort<double>{}));
     // The reply goes to memory of this run.
+    CHECK_FALSE(capturable(blas::iamin<double>{}));
+    CHECK_FALSE(capturable(blas::dotc<std::complex<float>>{}));
+    CHECK(capturable(stored_reply<blas::dotc<std::complex<float>>>{}));
     CHECK_FALSE(capturable(blas::dot<float>{}));
     CHECK(capturable(stored_reply<blas::dot<float>>{}));
     // A product with a factor of zero needs zeros.
@@ -81,6 +91,11 @@ TEST_CASE("an op can be part of a graph if its launch needs no memory of its own
     CHECK(capturable(product));
     product.alpha = 0;
     CHECK_FALSE(capturable(product));
+    blas::gemv_strided_batched<coaccel::half> batch;
+    batch.m = batch.n = batch.batch = 1;
+    CHECK(capturable(batch));
+    batch.alpha = 0;
+    CHECK_FALSE(capturable(batch));
     // Each run would draw the same numbers.
     CHECK_FALSE(capturable(rand::uniform<float>{}));
     CHECK_FALSE(capturable(memory::trim{}));

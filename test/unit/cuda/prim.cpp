@@ -1,15 +1,6 @@
-#include "support/prim.hpp"
-
 #include "chosen_library.hpp"
-#include "cuda/backend.hpp"
 #include "cuda/prim/prim_kernels.hpp"
-#include "support/emulated_kernels.hpp"
-#include "support/fake_cuda.hpp"
-#include "support/fake_nvrtc.hpp"
-#include "support/start_op.hpp"
-#include "support/told.hpp"
-
-#include <coaccel/ops/prim.hpp>
+#include "prim_fixture.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,42 +10,11 @@
 
 namespace test_cuda_prim {
 
-// The ops of `prim` over the fake driver and a fake compiler. The kernels are those of the library, compiled as C++.
+// Elementwise ops over the fake driver.
 namespace {
 
-using namespace coaccel;
-using cuda::backend;
-using test::fake_cuda;
-namespace code = coaccel_prim;
-
-template <class T>
-T argument(void** arguments, std::size_t i)
-{
-    T made;
-    std::memcpy(&made, arguments[i], sizeof(made));
-    return made;
-}
-
-/// A kernel of the fake driver that runs this function of kernels/*.cuh.
-template <class... Parameters>
-fake_cuda::kernel emulated(void (*kernel)(Parameters...))
-{
-    return [kernel](const fake_cuda::launch& l, void** arguments) {
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-            const std::tuple<Parameters...> values{argument<Parameters>(arguments, I)...};
-            test::emulate(l.grid[0], l.block[0], [&] { std::apply(kernel, values); });
-        }(std::index_sequence_for<Parameters...>());
-    };
-}
-
-struct prim_fixture {
-    explicit prim_fixture(bool with_compiler = true) : made(create(with_compiler)), here(made->enter())
-    {
-        made->listen(told.call());
-        lane.emplace(made->make_stream(priority::normal).value());
-    }
-
-    std::unique_ptr<backend> create(bool with_compiler)
+struct elementwise_fixture : prim_fixture {
+    explicit elementwise_fixture(bool with_compiler = true) : prim_fixture(with_compiler)
     {
         add("unary<coaccel_prim::real_exp,coaccel_prim::f32>", code::unary<code::real_exp, float>);
         add("unary<coaccel_prim::real_neg,coaccel_prim::f16>", code::unary<code::real_neg, code::f16>);
@@ -66,100 +26,14 @@ struct prim_fixture {
         add("clamp<coaccel_prim::i8>", code::clamp<code::i8>);
         add("cast<coaccel_prim::f32,coaccel_prim::f8_e4m3>", code::cast<float, code::f8_e4m3>);
         add("sequence<coaccel_prim::u64>", code::sequence<code::u64>);
-        backend::options o;
-        o.helper_threads = 2;
-        o.libraries = cuda::library_tables(&fake.api());
-        if (with_compiler)
-            o.libraries.give(&nvrtc.api());
-        return std::move(backend::create(o)).value();
     }
-
-    ~prim_fixture()
-    {
-        for (void* p : memory)
-            made->release(*lane, p, room, memory_kind::device);
-    }
-
-    template <class... Parameters>
-    void add(const std::string& name, void (*kernel)(Parameters...))
-    {
-        fake.add_kernel("coaccel_prim::" + name, emulated(kernel), {sizeof(Parameters)...});
-    }
-
-    template <class T>
-    T* upload(const std::vector<T>& content)
-    {
-        for (;;) {
-            const int rung = told.count();
-            if (void* p = made->allocate(*lane, room, memory_kind::device).value()) {
-                memory.push_back(p);
-                synchronize();
-                std::memcpy(p, static_cast<const void*>(content.data()), content.size() * sizeof(T));
-                return static_cast<T*>(p);
-            }
-            told.wait_for(rung + 1);
-        }
-    }
-
-    void synchronize()
-    {
-        backend::event end;
-        CHECK_FALSE(made->record(end, *lane));
-        CHECK_FALSE(made->synchronize(end));
-    }
-
-    /// Prepares an op until it is ready.
-    error_code prepare(bound_op& bound)
-    {
-        REQUIRE_FALSE(made->find_code(bound));
-        for (;;) {
-            const int rung = told.count();
-            const auto ready = made->prepare(*lane, bound);
-            if (!ready)
-                return ready.error();
-            if (ready.value() == readiness::ready)
-                return {};
-            told.wait_for(rung + 1);
-        }
-    }
-
-    /// Runs an op with operands at these addresses.
-    template <class Op>
-    error_code run(const Op& op, std::vector<void*> addresses)
-    {
-        REQUIRE_FALSE(op.check());
-        bound_op bound{.info = &info_of<Op>(), .op = &op, .operands = addresses.data()};
-        error_code ec = prepare(bound);
-        if (!ec)
-            ec = made->enqueue(*lane, bound);
-        synchronize();
-        const auto late = made->finish(bound);
-        CHECK(bound.state == nullptr);
-        return ec ? ec : late;
-    }
-
-    template <class T>
-    static ref<T> elements(std::uint64_t size, std::uint32_t slot)
-    {
-        return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
-    }
-
-    static constexpr std::size_t room = 1 << 16;
-
-    fake_cuda fake;
-    test::fake_nvrtc nvrtc;
-    test::told told;
-    std::unique_ptr<backend> made;
-    cuda::context_handle::scope here;
-    std::optional<backend::stream> lane;
-    std::vector<void*> memory;
 };
 
 } // namespace
 
 TEST_SUITE_BEGIN("cuda prim");
 
-TEST_CASE_FIXTURE(prim_fixture, "another thread compiles the kernel, once, and the op is one launch")
+TEST_CASE_FIXTURE(elementwise_fixture, "another thread compiles the kernel, once, and the op is one launch")
 {
     constexpr std::size_t n = 1000;
     std::vector<float> x(n);
@@ -185,7 +59,7 @@ TEST_CASE_FIXTURE(prim_fixture, "another thread compiles the kernel, once, and t
     CHECK(made->memory().library_objects == 1);
 }
 
-TEST_CASE_FIXTURE(prim_fixture, "each op passes its operands and fields to its kernel")
+TEST_CASE_FIXTURE(elementwise_fixture, "each op passes its operands and fields to its kernel")
 {
     using prim::layout;
     auto* h = upload(std::vector<half>{half(1.5f), half(-2.0f)});
@@ -266,7 +140,7 @@ TEST_CASE_FIXTURE(prim_fixture, "each op passes its operands and fields to its k
     CHECK(made->memory().library_objects == 8);
 }
 
-TEST_CASE_FIXTURE(prim_fixture, "a graph of the op runs any number of times")
+TEST_CASE_FIXTURE(elementwise_fixture, "a graph of the op runs any number of times")
 {
     float* x = upload(std::vector<float>{0});
     float* y = upload(std::vector<float>{0});
@@ -294,7 +168,8 @@ TEST_CASE_FIXTURE(prim_fixture, "a graph of the op runs any number of times")
     CHECK_FALSE(made->finish(bound));
 }
 
-TEST_CASE_FIXTURE(prim_fixture, "a kernel that does not compile is an error of the op, and the next one tries again")
+TEST_CASE_FIXTURE(elementwise_fixture,
+                  "a kernel that does not compile is an error of the op, and the next one tries again")
 {
     float* x = upload(std::vector<float>{0});
     const prim::unary<float> op{
@@ -312,7 +187,7 @@ TEST_CASE_FIXTURE(prim_fixture, "a kernel that does not compile is an error of t
     CHECK(bool(run(prim::sequence<double>{.dst = elements<double>(1, 0)}, {d})));
 }
 
-TEST_CASE_FIXTURE(prim_fixture, "the least recently used kernels are given up")
+TEST_CASE_FIXTURE(elementwise_fixture, "the least recently used kernels are given up")
 {
     auto& kernels = made->resources().get<cuda::prim_kernels>(*made);
     const auto name = [](const void*) { return std::string("coaccel_prim::sequence<coaccel_prim::u64>"); };
@@ -350,7 +225,7 @@ TEST_CASE_FIXTURE(prim_fixture, "the least recently used kernels are given up")
 TEST_CASE("without a compiler the ops of prim are refused, with the name of the library" * doctest::skip())
 {
     const chosen_library nowhere(cuda::vendor_library::nvrtc, "/nowhere/libnvrtc.so.13");
-    prim_fixture f(false);
+    elementwise_fixture f(false);
     float* x = f.upload(std::vector<float>{0});
     const auto ec = f.run(prim::sequence<float>{.dst = prim_fixture::elements<float>(1, 0)}, {x});
     CHECK(ec == errc::library_missing);

@@ -31,7 +31,7 @@ TEST_CASE("NVRTC compiles every kernel, without a warning")
     const auto* api = test::nvrtc();
     if (!api)
         return;
-    const std::string source(cuda::prim_kernel_source());
+    const std::string source = cuda::prim_kernel_source();
     const auto names = cuda::prim_kernel_names();
     // All in one program, without optimisation and machine code, which would take minutes.
     nvrtcProgram program = nullptr;
@@ -64,8 +64,12 @@ TEST_CASE("one kernel of each group compiles to machine code by the path that op
         return;
     for (const char* name : {"coaccel_prim::unary<coaccel_prim::real_gelu,coaccel_prim::f16>",
                              "coaccel_prim::cast<coaccel_prim::i64,coaccel_prim::f8_e5m2>",
-                             "coaccel_prim::softmax<coaccel_prim::log_softmax_value,coaccel_prim::bf16>"}) {
-        const auto made = test::compile(std::string(cuda::prim_kernel_source()), cuda::prim_compile_options(name));
+                             "coaccel_prim::softmax<coaccel_prim::log_softmax_value,coaccel_prim::bf16>",
+                             "coaccel_prim::reduce<coaccel_prim::reduce_sum,coaccel_prim::f32>",
+                             "coaccel_prim::scan<coaccel_prim::reduce_max,coaccel_prim::f16>",
+                             "coaccel_prim::transpose<coaccel_prim::c128>", "coaccel_prim::top_k<coaccel_prim::f64>",
+                             "coaccel_prim::sort_pairs<coaccel_prim::i64>"}) {
+        const auto made = test::compile(cuda::prim_kernel_source(), cuda::prim_compile_options(name));
         REQUIRE_MESSAGE(made.has_value(), made.error().message());
         CHECK(test::is_cubin(made.value()));
         CHECK(made.value().log().empty());

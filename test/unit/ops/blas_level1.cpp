@@ -1,7 +1,7 @@
 #include "support/dense.hpp"
-#include "support/device_fixture.hpp"
+#include "support/on_every_device.hpp"
 
-#include <coaccel/ops/blas/level1.hpp>
+#include <coaccel/ops/blas/level1_rotation.hpp>
 
 #include <doctest/doctest.h>
 
@@ -63,9 +63,16 @@ void for_vectors(Body body)
 }
 
 template <class T>
-expectation just(double value)
+test::expectation_of<test::wide<T>> just(const test::wide<T>& value)
 {
     return {value, std::abs(value)};
+}
+
+/// |re| + |im|
+template <class Value>
+double magnitude(const Value& value)
+{
+    return std::abs(std::real(value)) + std::abs(std::imag(value));
 }
 
 any_ref place(std::uint64_t offset, std::uint64_t size)
@@ -77,56 +84,59 @@ any_ref place(std::uint64_t offset, std::uint64_t size)
 
 TEST_SUITE_BEGIN("blas level 1");
 
-TEST_CASE_TEMPLATE("axpy adds a multiple of x to y", T, float, double)
+TEST_CASE_TEMPLATE("axpy adds a multiple of x to y", T, float, double, std::complex<float>, std::complex<double>)
 {
     for_pairs<T>([](device_fixture& f, const test::vector<T>& x, const test::vector<T>& y) {
-        for (const T alpha : {T(0), T(1), T(-2.5)}) {
-            CAPTURE(alpha);
+        for (const T alpha : {test::factor<T>(0), test::factor<T>(1), test::factor<T>(-2.5)}) {
+            CAPTURE(test::number(alpha));
             // With alpha zero, x contains poison values, which must not reach the result.
-            const auto dx = f.upload(alpha == 0 ? test::vector<T>(x.n, x.inc).data : x.data);
+            const auto dx = f.upload(alpha == T(0) ? test::vector<T>(x.n, x.inc).data : x.data);
             const auto dy = f.upload(y.data);
-            REQUIRE(f.exec(
+            REQUIRE(test::exec_listed(
+                f,
                 blas::axpy<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .alpha = alpha, .incx = x.inc, .incy = y.inc}));
             CHECK(y.difference(f.download(dy), 2, [&](std::size_t i) {
-                expectation e;
+                test::expectation_of<test::wide<T>> e;
                 e.add(y.at(i));
-                e.add(double(alpha) * x.at(i));
+                e.add(test::number(alpha) * x.at(i));
                 return e;
             }) == "");
         }
     });
 }
 
-TEST_CASE_TEMPLATE("scal multiplies in place", T, float, double)
+TEST_CASE_TEMPLATE("scal multiplies in place", T, float, double, std::complex<float>, std::complex<double>)
 {
     for_vectors<T>([](device_fixture& f, const test::vector<T>& x) {
-        for (const T alpha : {T(0), T(1), T(-0.75)}) {
-            CAPTURE(alpha);
+        for (const T alpha : {test::factor<T>(0), test::factor<T>(1), test::factor<T>(-0.75)}) {
+            CAPTURE(test::number(alpha));
             const auto dx = f.upload(x.data);
-            REQUIRE(f.exec(blas::scal<T>{.x = x.in(dx), .n = x.n, .alpha = alpha, .incx = x.inc}));
-            CHECK(x.difference(f.download(dx), 1, [&](std::size_t i) { return just<T>(double(alpha) * x.at(i)); }) ==
-                  "");
+            REQUIRE(test::exec_listed(f, blas::scal<T>{.x = x.in(dx), .n = x.n, .alpha = alpha, .incx = x.inc}));
+            CHECK(x.difference(f.download(dx), 1,
+                               [&](std::size_t i) { return just<T>(test::number(alpha) * x.at(i)); }) == "");
         }
     });
 }
 
-TEST_CASE_TEMPLATE("copy overwrites y, whatever it held", T, float, double)
+TEST_CASE_TEMPLATE("copy overwrites y, whatever it held", T, float, double, std::complex<float>, std::complex<double>)
 {
     for_pairs<T>([](device_fixture& f, const test::vector<T>& x, const test::vector<T>& shape) {
         const test::vector<T> y(shape.n, shape.inc);
         const auto dx = f.upload(x.data);
         const auto dy = f.upload(y.data);
-        REQUIRE(f.exec(blas::copy<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .incx = x.inc, .incy = y.inc}));
+        REQUIRE(
+            test::exec_listed(f, blas::copy<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .incx = x.inc, .incy = y.inc}));
         CHECK(y.difference(f.download(dy), 0, [&](std::size_t i) { return just<T>(x.at(i)); }) == "");
     });
 }
 
-TEST_CASE_TEMPLATE("swap exchanges x and y", T, float, double)
+TEST_CASE_TEMPLATE("swap exchanges x and y", T, float, double, std::complex<float>, std::complex<double>)
 {
     for_pairs<T>([](device_fixture& f, const test::vector<T>& x, const test::vector<T>& y) {
         const auto dx = f.upload(x.data);
         const auto dy = f.upload(y.data);
-        REQUIRE(f.exec(blas::swap<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .incx = x.inc, .incy = y.inc}));
+        REQUIRE(
+            test::exec_listed(f, blas::swap<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .incx = x.inc, .incy = y.inc}));
         CHECK(x.difference(f.download(dx), 0, [&](std::size_t i) { return just<T>(y.at(i)); }) == "");
         CHECK(y.difference(f.download(dy), 0, [&](std::size_t i) { return just<T>(x.at(i)); }) == "");
     });
@@ -146,15 +156,15 @@ TEST_CASE_TEMPLATE("dot replies with the inner product", T, float, double)
     });
 }
 
-TEST_CASE_TEMPLATE("nrm2 replies with the Euclidean norm", T, float, double)
+TEST_CASE_TEMPLATE("nrm2 replies with the Euclidean norm", T, float, double, std::complex<float>, std::complex<double>)
 {
     for_vectors<T>([](device_fixture& f, const test::vector<T>& x) {
         const auto dx = f.upload(x.data);
         const auto got = f.exec(blas::nrm2<T>{.x = x.in(dx), .n = x.n, .incx = x.inc}).value();
         double squares = 0;
         for (std::size_t i = 0; i < x.n; ++i)
-            squares += x.at(i) * x.at(i);
-        CHECK(test::close<T>(double(got), just<T>(std::sqrt(squares)), x.n));
+            squares += std::norm(x.at(i));
+        CHECK(test::close<blas::real_part<T>>(double(got), just<double>(std::sqrt(squares)), 2 * x.n));
     });
 }
 
@@ -198,29 +208,125 @@ TEST_CASE_TEMPLATE("nrm2 neither overflows nor underflows on the way", T, float,
     }
 }
 
-TEST_CASE_TEMPLATE("asum replies with the sum of magnitudes", T, float, double)
+TEST_CASE_TEMPLATE("asum replies with the sum of magnitudes", T, float, double, std::complex<float>,
+                   std::complex<double>)
 {
     for_vectors<T>([](device_fixture& f, const test::vector<T>& x) {
         const auto dx = f.upload(x.data);
         const auto got = f.exec(blas::asum<T>{.x = x.in(dx), .n = x.n, .incx = x.inc}).value();
         expectation wanted;
         for (std::size_t i = 0; i < x.n; ++i)
-            wanted.add(std::abs(x.at(i)));
-        CHECK(test::close<T>(double(got), wanted, x.n));
+            wanted.add(magnitude(x.at(i)));
+        CHECK(test::close<blas::real_part<T>>(double(got), wanted, 2 * x.n));
     });
 }
 
-TEST_CASE_TEMPLATE("iamax finds the largest magnitude", T, float, double)
+TEST_CASE_TEMPLATE("iamax and iamin find the largest and smallest magnitude", T, float, double, std::complex<float>,
+                   std::complex<double>)
 {
     for_vectors<T>([](device_fixture& f, const test::vector<T>& x) {
         const auto dx = f.upload(x.data);
-        const auto got = f.exec(blas::iamax<T>{.x = x.in(dx), .n = x.n, .incx = x.inc}).value();
-        std::uint64_t wanted = 0;
-        for (std::size_t i = 1; i < x.n; ++i)
-            if (std::abs(x.at(i)) > std::abs(x.at(wanted)))
-                wanted = i;
-        CHECK(got == wanted);
+        std::uint64_t largest = 0, smallest = 0;
+        for (std::size_t i = 1; i < x.n; ++i) {
+            if (magnitude(x.at(i)) > magnitude(x.at(largest)))
+                largest = i;
+            if (magnitude(x.at(i)) < magnitude(x.at(smallest)))
+                smallest = i;
+        }
+        CHECK(f.exec(blas::iamax<T>{.x = x.in(dx), .n = x.n, .incx = x.inc}).value() == largest);
+        CHECK(f.exec(blas::iamin<T>{.x = x.in(dx), .n = x.n, .incx = x.inc}).value() == smallest);
     });
+}
+
+TEST_CASE_TEMPLATE("iamin takes the first of equals, in the vector's own order", T, float, double)
+{
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
+        const auto x = f.upload(std::vector<T>{4, -1, 7, 1, 1, 9});
+        CHECK(f.exec(blas::iamin<T>{.x = x, .n = 6}).value() == 1);
+        CHECK(f.exec(blas::iamin<T>{.x = x, .n = 6, .incx = -1}).value() == 1);
+        CHECK(f.exec(blas::iamin<T>{.x = x, .n = 3, .incx = -2}).value() == 0);
+        CHECK(f.exec(blas::iamin<T>{.x = x, .n = 3, .incx = 2}).value() == 2);
+        CHECK(f.exec(blas::iamin<T>{.x = x, .n = 1, .incx = -7}).value() == 0);
+    }
+}
+
+TEST_CASE_TEMPLATE("dotu and dotc reply with the products of complex vectors", T, std::complex<float>,
+                   std::complex<double>)
+{
+    for_pairs<T>([](device_fixture& f, const test::vector<T>& x, const test::vector<T>& y) {
+        const auto dx = f.upload(x.data), dy = f.upload(y.data);
+        test::expectation_of<test::wide<T>> plain, conjugate;
+        for (std::size_t i = 0; i < x.n; ++i) {
+            plain.add(x.at(i) * y.at(i));
+            conjugate.add(std::conj(x.at(i)) * y.at(i));
+        }
+        const blas::dotu<T> dotu{.x = x.in(dx), .y = y.in(dy), .n = x.n, .incx = x.inc, .incy = y.inc};
+        const blas::dotc<T> dotc{.x = x.in(dx), .y = y.in(dy), .n = x.n, .incx = x.inc, .incy = y.inc};
+        CHECK(test::close<T>(test::number(f.exec(dotu).value()), plain, x.n));
+        CHECK(test::close<T>(test::number(f.exec(dotc).value()), conjugate, x.n));
+        const auto stored = f.upload(std::vector<T>(1));
+        REQUIRE(test::exec_listed(f, store_reply(dotc, stored)));
+        CHECK(test::close<T>(test::number(f.download(stored)[0]), conjugate, x.n));
+    });
+}
+
+TEST_CASE_TEMPLATE("rot rotates pairs of elements", T, float, double, std::complex<float>, std::complex<double>)
+{
+    for_pairs<T>([](device_fixture& f, const test::vector<T>& x, const test::vector<T>& y) {
+        const auto dx = f.upload(x.data), dy = f.upload(y.data);
+        const blas::real_part<T> c = blas::real_part<T>(0.6);
+        const T s = T(0.8) * test::factor<T>(1);
+        REQUIRE(test::exec_listed(
+            f, blas::rot<T>{.x = x.in(dx), .y = y.in(dy), .n = x.n, .c = c, .s = s, .incx = x.inc, .incy = y.inc}));
+        const double cosine = c;
+        const auto sine = test::number(s);
+        const auto sum = [](const test::wide<T>& a, const test::wide<T>& b) {
+            test::expectation_of<test::wide<T>> e;
+            e.add(a);
+            e.add(b);
+            return e;
+        };
+        CHECK(x.difference(f.download(dx), 2, [&](std::size_t i) { return sum(cosine * x.at(i), sine * y.at(i)); }) ==
+              "");
+        CHECK(y.difference(f.download(dy), 2, [&](std::size_t i) {
+            return sum(cosine * y.at(i), -test::conjugate(sine) * x.at(i));
+        }) == "");
+    });
+}
+
+TEST_CASE_TEMPLATE("rotg finds the rotation that makes the second element zero", T, float, double, std::complex<float>,
+                   std::complex<double>)
+{
+    using real = blas::real_part<T>;
+    engine random(3);
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
+        std::vector<std::pair<T, T>> pairs{{T(3), T(4)}, {T(-4), T(3)}, {T(0), T(2)}, {T(2), T(0)}, {T(1), T(1)}};
+        for (int i = 0; i < 20; ++i)
+            pairs.emplace_back(test::random_element<T>(random), test::random_element<T>(random));
+        for (const auto& p : pairs) {
+            const auto a = f.upload(std::vector<T>{p.first}), b = f.upload(std::vector<T>{p.second});
+            const auto c = f.upload(std::vector<real>{test::poison<real>()});
+            const auto s = f.upload(std::vector<T>{test::poison<T>()});
+            REQUIRE(test::exec_listed(f, blas::rotg<T>{.a = a, .b = b, .c = c, .s = s}));
+            const auto before_a = test::number(p.first), before_b = test::number(p.second);
+            const double cosine = f.download(c)[0];
+            const auto sine = test::number(f.download(s)[0]);
+            CHECK(cosine * cosine + std::norm(sine) == doctest::Approx(1).epsilon(1e-5));
+            const double bound = 16 * test::unit_roundoff<real>() * (std::abs(before_a) + std::abs(before_b));
+            CHECK(std::abs(cosine * before_a + sine * before_b - test::number(f.download(a)[0])) <= bound);
+            CHECK(std::abs(cosine * before_b - test::conjugate(sine) * before_a) <= bound);
+            if constexpr (blas::real<T>) {
+                // z restores c and s.
+                const double z = f.download(b)[0];
+                const double restored = std::abs(z) < 1 ? std::sqrt(1 - z * z) : z == 1 ? 0 : 1 / z;
+                CHECK(std::abs(restored - cosine) <= 1e-3);
+            }
+        }
+    }
 }
 
 TEST_CASE_TEMPLATE("iamax takes the first of equals, in the vector's own order", T, float, double)
@@ -303,12 +409,15 @@ TEST_CASE("rows of one matrix can be swapped, copied and added")
         CAPTURE(options.kind);
         const std::int64_t ld = 3;
         const auto a = f.upload(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9});
-        REQUIRE(f.exec(blas::swap<float>{.x = a.subspan(0, 7), .y = a.subspan(2, 7), .n = 3, .incx = ld, .incy = ld}));
+        REQUIRE(test::exec_listed(
+            f, blas::swap<float>{.x = a.subspan(0, 7), .y = a.subspan(2, 7), .n = 3, .incx = ld, .incy = ld}));
         CHECK(f.download(a) == std::vector<float>{3, 2, 1, 6, 5, 4, 9, 8, 7});
-        REQUIRE(f.exec(blas::copy<float>{.x = a.subspan(0, 7), .y = a.subspan(1, 7), .n = 3, .incx = ld, .incy = -ld}));
+        REQUIRE(test::exec_listed(
+            f, blas::copy<float>{.x = a.subspan(0, 7), .y = a.subspan(1, 7), .n = 3, .incx = ld, .incy = -ld}));
         CHECK(f.download(a) == std::vector<float>{3, 9, 1, 6, 6, 4, 9, 3, 7});
-        REQUIRE(f.exec(blas::axpy<float>{
-            .x = a.subspan(2, 7), .y = a.subspan(0, 7), .n = 3, .alpha = 10, .incx = ld, .incy = ld}));
+        REQUIRE(test::exec_listed(
+            f, blas::axpy<float>{
+                   .x = a.subspan(2, 7), .y = a.subspan(0, 7), .n = 3, .alpha = 10, .incx = ld, .incy = ld}));
         CHECK(f.download(a) == std::vector<float>{13, 9, 1, 46, 6, 4, 79, 3, 7});
     }
 }
@@ -329,6 +438,9 @@ TEST_CASE("operands that share an element are refused where one is written")
         CHECK(f.error_of(op{.x = v.subspan(0, 15), .y = v.subspan(1, 15), .n = 8, .alpha = 0, .incx = 2, .incy = -2}) ==
               error_code());
         CHECK(f.error_of(blas::swap<float>{.x = v, .y = v, .n = 16}) == errc::overlap);
+        CHECK(f.error_of(blas::rot<float>{.x = v, .y = v, .n = 16}) == errc::overlap);
+        const auto two = v.subspan(0, 1), three = v.subspan(1, 1), four = v.subspan(2, 1);
+        CHECK(f.error_of(blas::rotg<float>{.a = two, .b = three, .c = four, .s = four}) == errc::overlap);
         CHECK(f.error_of(blas::copy<float>{.x = v.subspan(0, 4), .y = v.subspan(3, 4), .n = 4}) == errc::overlap);
         CHECK(f.exec(blas::dot<float>{.x = v, .y = v, .n = 16}).value() == 16);
         CHECK(f.exec(blas::dot<float>{.x = v.subspan(0, 9), .y = v.subspan(3, 9), .n = 9}).value() == 9);
@@ -405,9 +517,9 @@ TEST_CASE("a reply can be stored in device memory")
         const auto y = f.upload<float>({2, 2, 2, 2});
         const auto all = f.upload(std::vector<float>(4, -1.0f));
         for (int i = 0; i < 2; ++i) {
-            REQUIRE(f.exec(store_reply(blas::dot<float>{.x = x, .y = y, .n = 4}, all.subspan(0, 1))));
-            REQUIRE(f.exec(store_reply(blas::asum<float>{.x = x, .n = 4}, all.subspan(1, 1))));
-            REQUIRE(f.exec(store_reply(blas::nrm2<float>{.x = y, .n = 4}, all.subspan(2, 1))));
+            REQUIRE(test::exec_listed(f, store_reply(blas::dot<float>{.x = x, .y = y, .n = 4}, all.subspan(0, 1))));
+            REQUIRE(test::exec_listed(f, store_reply(blas::asum<float>{.x = x, .n = 4}, all.subspan(1, 1))));
+            REQUIRE(test::exec_listed(f, store_reply(blas::nrm2<float>{.x = y, .n = 4}, all.subspan(2, 1))));
             const auto replies = f.download(all);
             CHECK(replies[0] == -4);
             CHECK(replies[1] == 10);
@@ -415,8 +527,8 @@ TEST_CASE("a reply can be stored in device memory")
             CHECK(replies[3] == -1);
         }
         // Used by a later op, without a round trip through the host.
-        REQUIRE(f.exec(store_reply(blas::asum<float>{.x = x, .n = 4}, all.subspan(3, 1))));
-        REQUIRE(f.exec(blas::axpy<float>{.x = all.subspan(3, 1), .y = y.subspan(0, 1), .n = 1}));
+        REQUIRE(test::exec_listed(f, store_reply(blas::asum<float>{.x = x, .n = 4}, all.subspan(3, 1))));
+        REQUIRE(test::exec_listed(f, blas::axpy<float>{.x = all.subspan(3, 1), .y = y.subspan(0, 1), .n = 1}));
         CHECK(f.download(y)[0] == 12);
         CHECK(f.error_of(store_reply(blas::asum<float>{.x = x, .n = 4}, all)) == errc::length_mismatch);
         CHECK(f.error_of(store_reply(blas::asum<float>{.x = x, .n = 9}, all.subspan(0, 1))) == errc::out_of_bounds);

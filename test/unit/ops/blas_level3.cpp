@@ -1,5 +1,5 @@
-#include "support/dense.hpp"
-#include "support/device_fixture.hpp"
+#include "support/dense_reference.hpp"
+#include "support/on_every_device.hpp"
 
 #include <coaccel/ops/blas/level3.hpp>
 
@@ -24,25 +24,18 @@ struct shape {
 
 constexpr shape shapes[] = {{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {33, 17, 45}, {1, 19, 3}, {19, 1, 9}, {5, 6, 1}};
 
-// Exactly representable in every element type, so that the reference uses the same numbers.
-struct scale {
-    double alpha, beta;
-};
-
-constexpr scale scales[] = {{1, 0}, {-0.5, 0}, {1, 1}, {2, -0.25}, {0, 1}, {0, 0}, {0, 2}};
-
-constexpr transpose ways[] = {transpose::no, transpose::yes};
+using test::scale;
+constexpr auto& scales = test::every_scale;
+constexpr auto& ways = test::every_transpose;
 
 template <class T>
-expectation product(const test::matrix<T>& a, transpose ta, const test::matrix<T>& b, transpose tb,
-                    const test::matrix<T>& c, const scale& s, std::size_t k, std::size_t i, std::size_t j)
+test::expectation_of<test::wide<T>> product(const test::matrix<T>& a, transpose ta, const test::matrix<T>& b,
+                                            transpose tb, const test::matrix<T>& c, const scale& s, std::size_t k,
+                                            std::size_t i, std::size_t j)
 {
-    expectation e;
-    if (s.beta != 0)
-        e.add(s.beta * c.at(i, j));
+    auto e = test::kept(c, test::wide<T>(test::number(test::factor<T>(s.beta))), i, j);
     for (std::size_t p = 0; p < k && s.alpha != 0; ++p)
-        e.add(s.alpha * (ta == transpose::no ? a.at(i, p) : a.at(p, i)) *
-              (tb == transpose::no ? b.at(p, j) : b.at(j, p)));
+        e.add(test::number(test::factor<T>(s.alpha)) * test::taken(a, ta, i, p) * test::taken(b, tb, p, j));
     return e;
 }
 
@@ -51,7 +44,7 @@ template <class T>
 test::matrix<T> operand(std::size_t rows, std::size_t cols, transpose t, std::size_t extra, double factor,
                         engine& random)
 {
-    if (t == transpose::yes)
+    if (t != transpose::no)
         std::swap(rows, cols);
     return factor == 0 ? test::matrix<T>(rows, cols, extra) : test::matrix<T>(rows, cols, extra, random);
 }
@@ -71,14 +64,10 @@ std::vector<T> joined(const std::vector<test::matrix<T>>& all, std::size_t strid
 
 TEST_SUITE_BEGIN("blas level 3");
 
-TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T, float, double, half, bfloat16)
+TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T, float, double, half, bfloat16,
+                   std::complex<float>, std::complex<double>)
 {
-    const auto seed = test::fresh_seed();
-    CAPTURE(seed);
-    engine random(seed);
-    for (const auto& options : test::devices_under_test()) {
-        device_fixture f(options);
-        CAPTURE(options.kind);
+    test::on_every_device([&](device_fixture& f, engine& random) {
         for (const auto& dims : shapes)
             for (const auto ta : ways)
                 for (const auto tb : ways)
@@ -101,27 +90,28 @@ TEST_CASE_TEMPLATE("gemm multiplies matrices of every shape, order and scale", T
                             const auto da = f.upload(a.data);
                             const auto db = f.upload(b.data);
                             const auto dc = f.upload(c.data);
-                            REQUIRE(f.exec(blas::gemm<T>{.a = a.in(da),
-                                                         .b = b.in(db),
-                                                         .c = c.in(dc),
-                                                         .m = m,
-                                                         .n = n,
-                                                         .k = k,
-                                                         .alpha = blas::scalar<T>(s.alpha),
-                                                         .beta = blas::scalar<T>(s.beta),
-                                                         .trans_a = ta,
-                                                         .trans_b = tb,
-                                                         .lda = a.ld_field(),
-                                                         .ldb = b.ld_field(),
-                                                         .ldc = c.ld_field()}));
+                            REQUIRE(test::exec_listed(f, blas::gemm<T>{.a = a.in(da),
+                                                                       .b = b.in(db),
+                                                                       .c = c.in(dc),
+                                                                       .m = m,
+                                                                       .n = n,
+                                                                       .k = k,
+                                                                       .alpha = test::factor<T>(s.alpha),
+                                                                       .beta = test::factor<T>(s.beta),
+                                                                       .trans_a = ta,
+                                                                       .trans_b = tb,
+                                                                       .lda = a.ld_field(),
+                                                                       .ldb = b.ld_field(),
+                                                                       .ldc = c.ld_field()}));
                             CHECK(c.difference(f.download(dc), k + 1, [&](std::size_t i, std::size_t j) {
                                 return product(a, ta, b, tb, c, s, k, i, j);
                             }) == "");
                         }
-    }
+    });
 }
 
-TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, float, double, half, bfloat16)
+TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, float, double, half, bfloat16,
+                   std::complex<float>, std::complex<double>)
 {
     struct row {
         const char* name;
@@ -170,24 +160,24 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
                         const auto da = f.upload(joined(a, stride_a));
                         const auto db = f.upload(joined(b, stride_b));
                         const auto dc = f.upload(host_c);
-                        REQUIRE(f.exec(
-                            blas::gemm_strided_batched<T>{.a = da.subspan(test::margin, da.size() - 2 * test::margin),
-                                                          .b = db.subspan(test::margin, db.size() - 2 * test::margin),
-                                                          .c = dc.subspan(test::margin, dc.size() - 2 * test::margin),
-                                                          .m = m,
-                                                          .n = n,
-                                                          .k = k,
-                                                          .batch = r.batch,
-                                                          .stride_a = stride_a,
-                                                          .stride_b = stride_b,
-                                                          .stride_c = stride_c,
-                                                          .alpha = blas::scalar<T>(s.alpha),
-                                                          .beta = blas::scalar<T>(s.beta),
-                                                          .trans_a = ta,
-                                                          .trans_b = tb,
-                                                          .lda = a[0].ld_field(),
-                                                          .ldb = b[0].ld_field(),
-                                                          .ldc = c[0].ld_field()}));
+                        REQUIRE(test::exec_listed(f, blas::gemm_strided_batched<T>{
+                                                         .a = da.subspan(test::margin, da.size() - 2 * test::margin),
+                                                         .b = db.subspan(test::margin, db.size() - 2 * test::margin),
+                                                         .c = dc.subspan(test::margin, dc.size() - 2 * test::margin),
+                                                         .m = m,
+                                                         .n = n,
+                                                         .k = k,
+                                                         .batch = r.batch,
+                                                         .stride_a = stride_a,
+                                                         .stride_b = stride_b,
+                                                         .stride_c = stride_c,
+                                                         .alpha = test::factor<T>(s.alpha),
+                                                         .beta = test::factor<T>(s.beta),
+                                                         .trans_a = ta,
+                                                         .trans_b = tb,
+                                                         .lda = a[0].ld_field(),
+                                                         .ldb = b[0].ld_field(),
+                                                         .ldc = c[0].ld_field()}));
                         auto got = f.download(dc);
                         for (std::size_t i = 0; i < r.batch; ++i) {
                             const auto first = got.begin() + static_cast<std::ptrdiff_t>(i * stride_c);
@@ -207,6 +197,106 @@ TEST_CASE_TEMPLATE("gemm_strided_batched does each product of the batch", T, flo
     }
 }
 
+TEST_CASE_TEMPLATE("gemm_ex has a result in f32", T, half, bfloat16)
+{
+    test::on_every_device([&](device_fixture& f, engine& random) {
+        for (const auto& dims : shapes)
+            for (const auto ta : ways)
+                for (const auto tb : ways)
+                    for (const auto& s : scales) {
+                        const std::size_t m = dims.m, n = dims.n, k = dims.k;
+                        const std::size_t extra = s.beta == 0 ? 0 : 3;
+                        INFO("m ", m, ", n ", n, ", k ", k, ", trans_a ", int(ta), ", trans_b ", int(tb), ", alpha ",
+                             s.alpha, ", beta ", s.beta);
+                        const auto a = operand<T>(m, k, ta, extra, s.alpha, random);
+                        const auto b = operand<T>(k, n, tb, extra, s.alpha, random);
+                        const auto c = operand<float>(m, n, transpose::no, extra, s.beta, random);
+                        const auto da = f.upload(a.data), db = f.upload(b.data);
+                        const auto dc = f.upload(c.data);
+                        REQUIRE(test::exec_listed(f, blas::gemm_ex<T>{.a = a.in(da),
+                                                                      .b = b.in(db),
+                                                                      .c = c.in(dc),
+                                                                      .m = m,
+                                                                      .n = n,
+                                                                      .k = k,
+                                                                      .alpha = static_cast<float>(s.alpha),
+                                                                      .beta = static_cast<float>(s.beta),
+                                                                      .trans_a = ta,
+                                                                      .trans_b = tb,
+                                                                      .lda = a.ld_field(),
+                                                                      .ldb = b.ld_field(),
+                                                                      .ldc = c.ld_field()}));
+                        CHECK(c.difference(f.download(dc), k + 1, [&](std::size_t i, std::size_t j) {
+                            auto e = test::kept(c, s.beta, i, j);
+                            for (std::size_t p = 0; p < k && s.alpha != 0; ++p)
+                                e.add(s.alpha * test::taken(a, ta, i, p) * test::taken(b, tb, p, j));
+                            return e;
+                        }) == "");
+                    }
+    });
+}
+
+TEST_CASE("gemm_ex of i8 is exact in i32")
+{
+    struct row {
+        std::uint64_t m, n, k, gap;
+        std::int32_t alpha, beta;
+    };
+    constexpr row rows[] = {{4, 4, 4, 0, 1, 0}, {8, 4, 12, 4, 2, -3}, {4, 1, 8, 0, -1, 1},
+                            {4, 3, 4, 4, 0, 2}, {4, 5, 4, 8, 1, 0},   {16, 12, 64, 0, 1, 1}};
+    const auto seed = test::fresh_seed();
+    CAPTURE(seed);
+    engine random(seed);
+    const auto numbers = [&random](std::uint64_t count) {
+        std::vector<std::int8_t> made(count);
+        for (auto& one : made)
+            one = static_cast<std::int8_t>(random());
+        return made;
+    };
+    for (const auto& options : test::devices_under_test()) {
+        device_fixture f(options);
+        CAPTURE(options.kind);
+        for (const auto& r : rows)
+            for (const auto ta : ways)
+                for (const auto tb : ways) {
+                    const bool at = ta != transpose::no, bt = tb != transpose::no;
+                    // The rows of a matrix with i8 elements must be a multiple of 4.
+                    if ((at ? r.k : r.m) % 4 != 0 || (bt ? r.n : r.k) % 4 != 0)
+                        continue;
+                    const std::uint64_t lda = (at ? r.k : r.m) + r.gap, ldb = (bt ? r.n : r.k) + r.gap;
+                    const std::uint64_t ldc = r.m + r.gap / 4;
+                    const auto a = numbers(lda * (at ? r.m : r.k)), b = numbers(ldb * (bt ? r.k : r.n));
+                    std::vector<std::int32_t> c(ldc * r.n);
+                    for (auto& one : c)
+                        one = static_cast<std::int32_t>(random() % 1000) - 500;
+                    const auto da = f.upload(a), db = f.upload(b);
+                    const auto dc = f.upload(c);
+                    REQUIRE(test::exec_listed(f, blas::gemm_ex<std::int8_t>{.a = da,
+                                                                            .b = db,
+                                                                            .c = dc,
+                                                                            .m = r.m,
+                                                                            .n = r.n,
+                                                                            .k = r.k,
+                                                                            .alpha = r.alpha,
+                                                                            .beta = r.beta,
+                                                                            .trans_a = ta,
+                                                                            .trans_b = tb,
+                                                                            .lda = lda,
+                                                                            .ldb = ldb,
+                                                                            .ldc = ldc}));
+                    auto wanted = c;
+                    for (std::uint64_t j = 0; j < r.n; ++j)
+                        for (std::uint64_t i = 0; i < r.m; ++i) {
+                            std::int32_t sum = 0;
+                            for (std::uint64_t p = 0; p < r.k; ++p)
+                                sum += a[at ? p + i * lda : i + p * lda] * b[bt ? j + p * ldb : p + j * ldb];
+                            wanted[i + j * ldc] = r.alpha * sum + r.beta * c[i + j * ldc];
+                        }
+                    CHECK(f.download(dc) == wanted);
+                }
+    }
+}
+
 TEST_CASE_TEMPLATE("16-bit elements accumulate in f32", T, half, bfloat16)
 {
     // If accumulated in T, the sum would stop growing at the first power of two where the spacing of T is two.
@@ -217,9 +307,10 @@ TEST_CASE_TEMPLATE("16-bit elements accumulate in f32", T, half, bfloat16)
         const auto ones = f.upload(std::vector<T>(k, T(1.0F)));
         const auto c = f.upload(std::vector<T>(1, T(0.0F)));
         const auto also_ones = f.upload(std::vector<T>(k, T(1.0F)));
-        REQUIRE(f.exec(blas::gemm<T>{.a = ones, .b = also_ones, .c = c, .m = 1, .n = 1, .k = k}));
+        REQUIRE(test::exec_listed(f, blas::gemm<T>{.a = ones, .b = also_ones, .c = c, .m = 1, .n = 1, .k = k}));
         CHECK(float(f.download(c)[0]) == 4096.0F);
-        REQUIRE(f.exec(blas::gemm<T>{.a = ones, .b = also_ones, .c = c, .m = 1, .n = 1, .k = k, .alpha = 0x1p-13F}));
+        REQUIRE(test::exec_listed(
+            f, blas::gemm<T>{.a = ones, .b = also_ones, .c = c, .m = 1, .n = 1, .k = k, .alpha = 0x1p-13F}));
         CHECK(float(f.download(c)[0]) == 0.5F);
     }
 }
@@ -232,10 +323,10 @@ TEST_CASE("a product too large for half is infinite")
         const auto a = f.upload(std::vector<half>{half(300.0F), half(-300.0F)});
         const auto b = f.upload(std::vector<half>{half(300.0F)});
         const auto c = f.upload(std::vector<half>(2, half(0.0F)));
-        REQUIRE(f.exec(blas::gemm<half>{.a = a, .b = b, .c = c, .m = 2, .n = 1, .k = 1}));
+        REQUIRE(test::exec_listed(f, blas::gemm<half>{.a = a, .b = b, .c = c, .m = 2, .n = 1, .k = 1}));
         CHECK(float(f.download(c)[0]) == std::numeric_limits<float>::infinity());
         CHECK(float(f.download(c)[1]) == -std::numeric_limits<float>::infinity());
-        REQUIRE(f.exec(blas::gemm<half>{.a = a, .b = b, .c = c, .m = 2, .n = 1, .k = 1, .alpha = 0.5F}));
+        REQUIRE(test::exec_listed(f, blas::gemm<half>{.a = a, .b = b, .c = c, .m = 2, .n = 1, .k = 1, .alpha = 0.5F}));
         CHECK(float(f.download(c)[0]) == 45000.0F - 8.0F);
     }
 }
@@ -253,13 +344,16 @@ TEST_CASE_TEMPLATE("TF32 is for f32 alone", T, double, half, bfloat16)
         const auto da = f.upload(a.data);
         const auto db = f.upload(b.data);
         std::vector<std::vector<T>> got;
-        for (const auto how : {blas::math::standard, blas::math::tf32}) {
+        for (const auto how : {blas::math::standard, blas::math::tf32, blas::math::pedantic}) {
             const auto dc = f.upload(c.data);
-            REQUIRE(f.exec(
-                blas::gemm<T>{.a = a.in(da), .b = b.in(db), .c = c.in(dc), .m = m, .n = n, .k = k, .math = how}));
+            REQUIRE(test::exec_listed(
+                f, blas::gemm<T>{.a = a.in(da), .b = b.in(db), .c = c.in(dc), .m = m, .n = n, .k = k, .math = how}));
             got.push_back(f.download(dc));
         }
         CHECK(std::memcmp(got[0].data(), got[1].data(), got[0].size() * sizeof(T)) == 0);
+        CHECK(c.difference(got[2], k + 1, [&](std::size_t i, std::size_t j) {
+            return product(a, transpose::no, b, transpose::no, c, {1, 0}, k, i, j);
+        }) == "");
     }
 }
 
@@ -277,17 +371,18 @@ TEST_CASE("products in TF32 are right to about three digits")
         const auto db = f.upload(b.data);
         const auto one = f.upload(std::vector<float>(m * n));
         const auto two = f.upload(std::vector<float>(batch * m * n));
-        REQUIRE(f.exec(blas::gemm<float>{
-            .a = a.in(da), .b = b.in(db), .c = one, .m = m, .n = n, .k = k, .math = blas::math::tf32}));
-        REQUIRE(f.exec(blas::gemm_strided_batched<float>{.a = a.in(da),
-                                                         .b = b.in(db),
-                                                         .c = two,
-                                                         .m = m,
-                                                         .n = n,
-                                                         .k = k,
-                                                         .batch = batch,
-                                                         .stride_c = m * n,
-                                                         .math = blas::math::tf32}));
+        REQUIRE(test::exec_listed(
+            f, blas::gemm<float>{
+                   .a = a.in(da), .b = b.in(db), .c = one, .m = m, .n = n, .k = k, .math = blas::math::tf32}));
+        REQUIRE(test::exec_listed(f, blas::gemm_strided_batched<float>{.a = a.in(da),
+                                                                       .b = b.in(db),
+                                                                       .c = two,
+                                                                       .m = m,
+                                                                       .n = n,
+                                                                       .k = k,
+                                                                       .batch = batch,
+                                                                       .stride_c = m * n,
+                                                                       .math = blas::math::tf32}));
         auto got = f.download(one);
         const auto also = f.download(two);
         got.insert(got.end(), also.begin(), also.end());
@@ -303,7 +398,7 @@ TEST_CASE("products in TF32 are right to about three digits")
 
 TEST_CASE("an unknown math mode is refused")
 {
-    const auto neither = static_cast<blas::math>(2);
+    const auto neither = static_cast<blas::math>(3);
     for (const auto& options : test::devices_under_test()) {
         device_fixture f(options);
         const auto v = f.upload(std::vector<float>(4, 1));

@@ -17,7 +17,7 @@ using blas::transpose;
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
 constexpr auto least = std::numeric_limits<std::int64_t>::min();
 constexpr auto most = std::numeric_limits<std::int64_t>::max();
-constexpr auto neither = static_cast<transpose>(2);
+constexpr auto neither = static_cast<transpose>(3);
 
 /// Elements of a separate buffer per slot, so that operands overlap only on purpose.
 template <class T = float>

@@ -108,11 +108,11 @@ std::vector<row> product_rows(const Op& good)
         bad([](Op& o) { o.m = 0; }, errc::invalid_argument, "m is 0"),
         bad([](Op& o) { o.n = 0; }, errc::invalid_argument, "n is 0"),
         bad([](Op& o) { o.k = 0; }, errc::invalid_argument, "k is 0"),
-        bad([](Op& o) { o.trans_a = transpose(2); }, errc::invalid_argument,
-            "trans_a is 2, which is not a blas::transpose"),
+        bad([](Op& o) { o.trans_a = transpose(3); }, errc::invalid_argument,
+            "trans_a is 3, which is not a blas::transpose"),
         bad([](Op& o) { o.trans_b = transpose(255); }, errc::invalid_argument,
             "trans_b is 255, which is not a blas::transpose"),
-        bad([](Op& o) { o.math = blas::math(2); }, errc::invalid_argument, "math is 2, which is not a blas::math"),
+        bad([](Op& o) { o.math = blas::math(3); }, errc::invalid_argument, "math is 3, which is not a blas::math"),
         bad([](Op& o) { o.k = huge; }, errc::size_overflow,
             "m * n * k overflows 64 bits: m is 3, n is 5, k is 18446744073709551615"),
         bad([](Op& o) { o.lda = 2; }, errc::leading_dimension, "lda is 2, a has 3 rows"),
@@ -139,11 +139,14 @@ TEST_CASE("errors of vector ops name the offending field")
     check(one_vector<blas::nrm2<float>>());
     check(one_vector<blas::asum<float>>());
     check(one_vector<blas::iamax<float>>());
+    check(one_vector<blas::iamin<float>>());
     check(two_vectors<blas::axpy<float>>());
     check(two_vectors<blas::copy<float>>());
     check(two_vectors<blas::swap<float>>());
+    check(two_vectors<blas::rot<float>>());
     check(two_vectors<blas::dot<float>>());
-    check({touching<blas::axpy<float>>(), touching<blas::copy<float>>(), touching<blas::swap<float>>()});
+    check({touching<blas::axpy<float>>(), touching<blas::copy<float>>(), touching<blas::swap<float>>(),
+           touching<blas::rot<float>>()});
 }
 
 TEST_CASE("errors of gemv and ger name the offending field")

@@ -63,20 +63,26 @@ void set_layout(const op_field& f, std::byte* to)
 /// A value other than the default, with which the op is valid.
 void set_value(const op_info& info, const op_field& f, std::byte* to)
 {
-    const std::set<std::string_view> sizes{"m", "n", "k", "batch", "rows", "columns", "outer", "inner"};
+    const std::set<std::string_view> sizes{"m",       "n",     "k",     "batch",    "rows",
+                                           "columns", "outer", "inner", "segments", "rank"};
     if (f.holds == op_field::content::generator)
         set(to, rand::make_generator(
                     {.algorithm = info.name == "rand.bits<u64>" ? rand::algorithm::sobol64 : rand::algorithm::philox}));
+    else if (info.name.starts_with("blas.her") && f.name == "trans")
+        set(to, blas::transpose::conjugate);
     else if (f.holds == op_field::content::enumeration)
         set(to, std::uint8_t(f.name != "math" || info.name.ends_with("<f32>")));
     else if (info.name.starts_with("prim.") && f.name == "shape")
         set_layout(f, to);
+    else if (f.size == sizeof(prim::dimensions))
+        set(to, f.name == "order" ? prim::dimensions{0, 1} : prim::dimensions{2, 3});
     else if (sizes.contains(f.name))
         set(to, std::uint64_t(2));
     else if (f.name.starts_with("stride_"))
         set(to, std::uint64_t(8));
     else if (f.name.starts_with("ld"))
-        set(to, std::uint64_t(3));
+        // A multiple of four, as i8 requires; so is the offset below.
+        set(to, std::uint64_t(4));
     else if (f.name.starts_with("inc"))
         set(to, std::int64_t(2));
     else if (f.type == dtype::f32)
@@ -104,14 +110,14 @@ plan_description plan_of(const op_info& info)
         detail::plan_slot s;
         s.kind = slot_kind::state;
         s.type = f.type;
-        s.count = 64;
+        s.count = 66;
         REQUIRE(detail::builder_access::add_slot(b, s));
         const auto& draft = detail::builder_access::draft(b);
-        const bool one = f.name == "dst" && info.name.ends_with(" stored");
+        const bool one = (f.name == "dst" && info.name.ends_with(" stored")) || info.name.starts_with("blas.rotg");
         set(to, any_ref{.device = detail::plan_device,
                         .generation = draft.builder,
                         .slot = static_cast<std::uint32_t>(draft.slots.size() - 1),
-                        .offset = 2,
+                        .offset = 4,
                         .size = one ? 1u : 62u,
                         .type = f.type});
     }

@@ -72,6 +72,21 @@ TEST_SUITE("dynamic_batcher")
         CHECK(b.stats().rows == 10);
     }
 
+    TEST_CASE("the number of arguments may be known only at run time")
+    {
+        batcher_fixture f;
+        const auto b = f.make();
+        const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8};
+        std::vector<float> y(8);
+        std::vector<run_range> all{from(x), to(y)};
+        const auto done = test::await(f.io, b.with(within(60s)).async_run_all(all));
+        CHECK_MESSAGE(done, done.error().message());
+        CHECK(y == std::vector<float>{2, 3, 4, 5, 6, 7, 8, 9});
+        all.pop_back();
+        CHECK(test::await(f.io, b.async_run_all(all)).error() == errc::invalid_argument);
+        CHECK(test::await(f.io, dynamic_batcher().async_run_all(all)).error() == errc::invalid_argument);
+    }
+
     TEST_CASE("requests of several shapes go to their models")
     {
         batcher_fixture f;

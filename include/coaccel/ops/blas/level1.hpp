@@ -53,7 +53,7 @@ inline error_code check_apart(std::string_view op, std::uint64_t n, const any_re
 } // namespace detail
 
 /// y = alpha * x + y
-template <real T>
+template <dense_element T>
 struct axpy {
     using value_type = T;
     static constexpr auto scalars = detail::alpha_only;
@@ -72,7 +72,7 @@ struct axpy {
 };
 
 /// x = alpha * x
-template <real T>
+template <dense_element T>
 struct scal {
     using value_type = T;
     static constexpr auto scalars = detail::alpha_only;
@@ -88,7 +88,7 @@ struct scal {
 };
 
 /// y = x
-template <real T>
+template <dense_element T>
 struct copy {
     using value_type = T;
     static constexpr bool may_overlap = true;
@@ -106,7 +106,7 @@ struct copy {
 };
 
 /// Exchanges x and y.
-template <real T>
+template <dense_element T>
 struct swap {
     using value_type = T;
     static constexpr bool may_overlap = true;
@@ -141,7 +141,7 @@ struct dot {
 
 /// The Euclidean norm of x, computed without intermediate overflow or underflow. On a GPU it is zero when every element
 /// is subnormal.
-template <real T>
+template <dense_element T>
 struct nrm2 {
     using value_type = T;
     static constexpr bool storable_reply = true;
@@ -153,13 +153,13 @@ struct nrm2 {
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     /// True also for NaN.
-    bool accepts(T norm) const noexcept { return !(norm < T(0)); }
+    bool accepts(real_part<T> norm) const noexcept { return !(norm < 0); }
 
-    COACCEL_PURE_OP(blas, nrm2, T, x, n, incx)
+    COACCEL_PURE_OP(blas, nrm2, real_part<T>, x, n, incx)
 };
 
-/// The sum of the magnitudes of x.
-template <real T>
+/// The sum of the magnitudes of x. The magnitude of a complex element is |re| + |im|, as in BLAS.
+template <dense_element T>
 struct asum {
     using value_type = T;
     static constexpr bool storable_reply = true;
@@ -171,13 +171,14 @@ struct asum {
     error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
 
     /// True also for NaN.
-    bool accepts(T sum) const noexcept { return !(sum < T(0)); }
+    bool accepts(real_part<T> sum) const noexcept { return !(sum < 0); }
 
-    COACCEL_PURE_OP(blas, asum, T, x, n, incx)
+    COACCEL_PURE_OP(blas, asum, real_part<T>, x, n, incx)
 };
 
-/// The zero-based index of the first element of largest magnitude.
-template <real T>
+/// The zero-based index of the first element of largest magnitude. The magnitude of a complex element is |re| + |im|,
+/// as in BLAS.
+template <dense_element T>
 struct iamax {
     using value_type = T;
 
@@ -192,9 +193,77 @@ struct iamax {
     COACCEL_PURE_OP(blas, iamax, std::uint64_t, x, n, incx)
 };
 
+/// The zero-based index of the first element of smallest magnitude. The magnitude of a complex element is |re| + |im|,
+/// as in BLAS.
+template <dense_element T>
+struct iamin {
+    using value_type = T;
+
+    in<T> x;               ///< The vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+
+    error_code check() const noexcept { return detail::check_x(name, n, incx, x.size()); }
+
+    bool accepts(std::uint64_t index) const noexcept { return index < n; }
+
+    COACCEL_PURE_OP(blas, iamin, std::uint64_t, x, n, incx)
+};
+
+/// The sum of the products of the elements of x and y, without conjugates.
+template <complex_element T>
+struct dotu {
+    using value_type = T;
+    static constexpr bool storable_reply = true;
+
+    in<T> x;               ///< One vector.
+    in<T> y;               ///< The other vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_x_and_y(name, n, incx, x.size(), incy, y.size()); }
+
+    COACCEL_PURE_OP(blas, dotu, T, x, y, n, incx, incy)
+};
+
+/// The inner product of x and y: the sum of conj(x_i) * y_i.
+template <complex_element T>
+struct dotc {
+    using value_type = T;
+    static constexpr bool storable_reply = true;
+
+    in<T> x;               ///< The vector whose conjugates are used.
+    in<T> y;               ///< The other vector.
+    std::uint64_t n = 0;   ///< The number of elements.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_x_and_y(name, n, incx, x.size(), incy, y.size()); }
+
+    COACCEL_PURE_OP(blas, dotc, T, x, y, n, incx, incy)
+};
+
+namespace detail {
+
+template <class T>
+using level1_common = type_list<axpy<T>, scal<T>, copy<T>, swap<T>, nrm2<T>, asum<T>, iamax<T>, iamin<T>>;
+
+template <class T>
+struct level1 {
+    using type = boost::mp11::mp_append<level1_common<T>, type_list<dot<T>>>;
+};
+
+template <complex_element T>
+struct level1<T> {
+    using type = boost::mp11::mp_append<level1_common<T>, type_list<dotu<T>, dotc<T>>>;
+};
+
+} // namespace detail
+
 /// The ops of this header for one element type.
-template <real T>
-using level1_for = type_list<axpy<T>, scal<T>, copy<T>, swap<T>, dot<T>, nrm2<T>, asum<T>, iamax<T>>;
+template <dense_element T>
+using level1_for = typename detail::level1<T>::type;
 
 } // namespace coaccel::blas
 

@@ -46,10 +46,22 @@ inline error_code check_sides(std::string_view op, std::uint64_t m, std::uint64_
     return n == 0 ? is_zero(op, "n") : error_code{};
 }
 
+/// Checks ger, geru and gerc.
+template <class Op>
+error_code check_rank_one(const Op& o) noexcept
+{
+    return first_error({
+        check_sides(Op::name, o.m, o.n),
+        check_matrix(Op::name, a_names, o.m, o.n, o.lda, o.a.size()),
+        check_vector(Op::name, x_names, o.m, o.incx, o.x.size()),
+        check_vector(Op::name, y_names, o.n, o.incy, o.y.size()),
+    });
+}
+
 } // namespace detail
 
 /// y = alpha * op(A) * x + beta * y, with A an m by n matrix.
-template <real T>
+template <dense_element T>
 struct gemv {
     using value_type = T;
     static constexpr auto scalars = detail::alpha_and_beta;
@@ -84,7 +96,7 @@ struct gemv {
 
     bool overwrites() const noexcept
     {
-        return beta == 0 && coaccel::detail::step_of(incy) == 1 && y.size() == y_size();
+        return beta == T(0) && coaccel::detail::step_of(incy) == 1 && y.size() == y_size();
     }
 
     COACCEL_PURE_OP(blas, gemv, void, a, x, y, m, n, alpha, beta, trans, lda, incx, incy)
@@ -106,23 +118,70 @@ struct ger {
     std::int64_t incx = 1; ///< The distance between elements of x; not zero.
     std::int64_t incy = 1; ///< The distance between elements of y; not zero.
 
-    error_code check() const noexcept
-    {
-        if (auto ec = detail::check_sides(name, m, n))
-            return ec;
-        if (auto ec = detail::check_matrix(name, detail::a_names, m, n, lda, a.size()))
-            return ec;
-        if (auto ec = detail::check_vector(name, detail::x_names, m, incx, x.size()))
-            return ec;
-        return detail::check_vector(name, detail::y_names, n, incy, y.size());
-    }
+    error_code check() const noexcept { return detail::check_rank_one(*this); }
 
     COACCEL_PURE_OP(blas, ger, void, x, y, a, m, n, alpha, lda, incx, incy)
 };
 
+/// A = alpha * x * y^T + A, with A an m by n matrix.
+template <complex_element T>
+struct geru {
+    using value_type = T;
+    static constexpr auto scalars = detail::alpha_only;
+
+    in<T> x;               ///< m elements.
+    in<T> y;               ///< n elements.
+    inout<T> a;            ///< The matrix to which the product is added.
+    std::uint64_t m = 0;   ///< Rows of A.
+    std::uint64_t n = 0;   ///< Columns of A.
+    T alpha = 1;           ///< The factor of the product.
+    std::uint64_t lda = 0; ///< The distance between columns of A; zero: m, packed.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_rank_one(*this); }
+
+    COACCEL_PURE_OP(blas, geru, void, x, y, a, m, n, alpha, lda, incx, incy)
+};
+
+/// A = alpha * x * y^H + A, with A an m by n matrix.
+template <complex_element T>
+struct gerc {
+    using value_type = T;
+    static constexpr auto scalars = detail::alpha_only;
+
+    in<T> x;               ///< m elements.
+    in<T> y;               ///< n elements, whose conjugates are used.
+    inout<T> a;            ///< The matrix to which the product is added.
+    std::uint64_t m = 0;   ///< Rows of A.
+    std::uint64_t n = 0;   ///< Columns of A.
+    T alpha = 1;           ///< The factor of the product.
+    std::uint64_t lda = 0; ///< The distance between columns of A; zero: m, packed.
+    std::int64_t incx = 1; ///< The distance between elements of x; not zero.
+    std::int64_t incy = 1; ///< The distance between elements of y; not zero.
+
+    error_code check() const noexcept { return detail::check_rank_one(*this); }
+
+    COACCEL_PURE_OP(blas, gerc, void, x, y, a, m, n, alpha, lda, incx, incy)
+};
+
+namespace detail {
+
+template <class T>
+struct level2 {
+    using type = type_list<gemv<T>, ger<T>>;
+};
+
+template <complex_element T>
+struct level2<T> {
+    using type = type_list<gemv<T>, geru<T>, gerc<T>>;
+};
+
+} // namespace detail
+
 /// The ops of this header for one element type.
-template <real T>
-using level2_for = type_list<gemv<T>, ger<T>>;
+template <dense_element T>
+using level2_for = typename detail::level2<T>::type;
 
 } // namespace coaccel::blas
 

@@ -32,6 +32,33 @@ struct gemm_shape {
     }
 };
 
+/// Checks gemm and gemm_ex.
+template <class Op>
+error_code check_gemm(const Op& o) noexcept
+{
+    const auto s = o.shape();
+    return first_error({
+        s.check(Op::name),
+        check_value(Op::name, "math", o.math),
+        check_matrix(Op::name, a_names, s.a_rows(), s.a_cols(), o.lda, o.a.size()),
+        check_matrix(Op::name, b_names, s.b_rows(), s.b_cols(), o.ldb, o.b.size()),
+        check_matrix(Op::name, c_names, o.m, o.n, o.ldc, o.c.size()),
+    });
+}
+
+/// With i8 elements cuBLAS needs columns that start at multiples of 4 bytes.
+inline error_code check_words(std::string_view op, const matrix_names& names, std::uint64_t rows, std::uint64_t cols,
+                              std::uint64_t ld, std::uint64_t offset) noexcept
+{
+    const std::uint64_t step = cols == 1 ? rows : effective_ld(ld, rows);
+    if (step % 4 != 0)
+        return op_error(errc::leading_dimension, op, {names.ld, " is ", step, ", must be a multiple of 4 with i8"});
+    if (offset % 4 != 0)
+        return op_error(errc::invalid_argument, op,
+                        {names.matrix, " starts at element ", offset, ", must be a multiple of 4 with i8"});
+    return {};
+}
+
 /// Checks an operand of `batch` matrices, each of which starts `stride` elements after the previous one.
 inline error_code check_batch(std::string_view op, std::string_view field, coaccel::detail::extent one,
                               std::uint64_t stride, std::uint64_t batch, std::uint64_t available) noexcept
@@ -71,18 +98,57 @@ struct gemm {
         return {m, n, k, trans_a, trans_b};
     } ///< The sides of the matrices.
 
+    error_code check() const noexcept { return detail::check_gemm(*this); }
+
+    bool overwrites() const noexcept
+    {
+        return beta == scalar<T>(0) && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
+    }
+
+    COACCEL_PURE_OP(blas, gemm, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
+};
+
+/// As gemm, with a result of another type than the factors: f32 for 16-bit elements, i32 for i8.
+///
+/// With i8 elements, the columns of A and B must start at multiples of 4 elements of their buffers: `lda` and `ldb`, or
+/// the rows of a packed matrix, are multiples of 4. Sums of integers that exceed i32 wrap around.
+template <mixed_element T>
+struct gemm_ex {
+    using value_type = T;
+    using result_type = std::conditional_t<std::same_as<T, std::int8_t>, std::int32_t, float>; ///< The type of C.
+    static constexpr auto scalars = detail::alpha_and_beta;
+
+    in<T> a;                                ///< The first factor: m by k, or k by m when transposed.
+    in<T> b;                                ///< The second factor: k by n, or n by k when transposed.
+    inout<result_type> c;                   ///< The result: m by n. Not read when beta is zero.
+    std::uint64_t m = 0;                    ///< Rows of op(A) and C.
+    std::uint64_t n = 0;                    ///< Columns of op(B) and C.
+    std::uint64_t k = 0;                    ///< Columns of op(A) and rows of op(B).
+    result_type alpha = 1;                  ///< The factor of the product.
+    result_type beta = 0;                   ///< The factor of the previous C.
+    transpose trans_a = transpose::no;      ///< Whether A is transposed.
+    transpose trans_b = transpose::no;      ///< Whether B is transposed.
+    std::uint64_t lda = 0;                  ///< The distance between columns of A; zero: packed.
+    std::uint64_t ldb = 0;                  ///< The distance between columns of B; zero: packed.
+    std::uint64_t ldc = 0;                  ///< The distance between columns of C; zero: packed.
+    blas::math math = blas::math::standard; ///< The precision in which products are computed.
+
+    constexpr detail::gemm_shape shape() const noexcept
+    {
+        return {m, n, k, trans_a, trans_b};
+    } ///< The sides of the matrices.
+
     error_code check() const noexcept
     {
-        const auto s = shape();
-        if (auto ec = s.check(name))
+        if (auto ec = detail::check_gemm(*this))
             return ec;
-        if (auto ec = detail::check_value(name, "math", math))
-            return ec;
-        if (auto ec = detail::check_matrix(name, detail::a_names, s.a_rows(), s.a_cols(), lda, a.size()))
-            return ec;
-        if (auto ec = detail::check_matrix(name, detail::b_names, s.b_rows(), s.b_cols(), ldb, b.size()))
-            return ec;
-        return detail::check_matrix(name, detail::c_names, m, n, ldc, c.size());
+        if constexpr (std::same_as<T, std::int8_t>) {
+            const auto s = shape();
+            if (auto ec = detail::check_words(name, detail::a_names, s.a_rows(), s.a_cols(), lda, a.raw.offset))
+                return ec;
+            return detail::check_words(name, detail::b_names, s.b_rows(), s.b_cols(), ldb, b.raw.offset);
+        }
+        return {};
     }
 
     bool overwrites() const noexcept
@@ -90,7 +156,7 @@ struct gemm {
         return beta == 0 && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
     }
 
-    COACCEL_PURE_OP(blas, gemm, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
+    COACCEL_PURE_OP(blas, gemm_ex, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
 
 /// `batch` products like gemm; matrix i of each operand starts i * stride elements after the first one.
@@ -159,7 +225,8 @@ struct gemm_strided_batched {
     {
         using coaccel::detail::times;
         const auto one = times(m, n);
-        return beta == 0 && (ldc == 0 || ldc == m) && (batch == 1 || stride_c == one) && c.size() == times(one, batch);
+        return beta == scalar<T>(0) && (ldc == 0 || ldc == m) && (batch == 1 || stride_c == one) &&
+               c.size() == times(one, batch);
     }
 
     COACCEL_PURE_OP(blas, gemm_strided_batched, void, a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha,

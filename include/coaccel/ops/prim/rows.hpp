@@ -3,6 +3,7 @@
 
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/op.hpp>
+#include <coaccel/ops/prim/axis.hpp>
 #include <coaccel/ops/prim/layout.hpp>
 #include <coaccel/ops/prim/types.hpp>
 
@@ -49,20 +50,13 @@ inline error_code check_row_distance(std::string_view op, std::string_view field
                                      {field, " is ", ld, ", a row has ", columns, " elements"});
 }
 
-inline error_code check_epsilon(std::string_view op, double epsilon) noexcept
+inline error_code check_norm(std::string_view op, std::uint64_t rows, std::uint64_t columns, double epsilon) noexcept
 {
+    if (auto ec = check_matrix(op, rows, columns))
+        return ec;
     if (std::isfinite(epsilon) && epsilon >= 0)
         return {};
     return coaccel::detail::op_error(errc::invalid_argument, op, {"epsilon is negative or not a finite number"});
-}
-
-inline error_code check_axis(std::string_view op, std::uint64_t outer, std::uint64_t n, std::uint64_t inner) noexcept
-{
-    if (outer == 0)
-        return coaccel::detail::is_zero(op, "outer");
-    if (n == 0)
-        return coaccel::detail::is_zero(op, "n");
-    return inner == 0 ? coaccel::detail::is_zero(op, "inner") : error_code{};
 }
 
 } // namespace detail
@@ -121,12 +115,7 @@ struct softmax {
     std::uint64_t outer = 1; ///< The product of the dimensions before the axis, such as the number of rows.
     std::uint64_t inner = 1; ///< The product of the dimensions after the axis.
 
-    error_code check() const noexcept
-    {
-        if (auto ec = detail::check_axis(name, outer, n, inner))
-            return ec;
-        return detail::check_layout(name, layout<2>::packed({outer, n, inner}), {{"x", x.raw}, {"y", y.raw}});
-    }
+    error_code check() const noexcept { return detail::check_along_axis(*this); }
 
     bool overwrites() const noexcept { return detail::covers(3, {outer, n, inner}, y.size()); }
 
@@ -145,12 +134,7 @@ struct log_softmax {
     std::uint64_t outer = 1; ///< The product of the dimensions before the axis, such as the number of rows.
     std::uint64_t inner = 1; ///< The product of the dimensions after the axis.
 
-    error_code check() const noexcept
-    {
-        if (auto ec = detail::check_axis(name, outer, n, inner))
-            return ec;
-        return detail::check_layout(name, layout<2>::packed({outer, n, inner}), {{"x", x.raw}, {"y", y.raw}});
-    }
+    error_code check() const noexcept { return detail::check_along_axis(*this); }
 
     bool overwrites() const noexcept { return detail::covers(3, {outer, n, inner}, y.size()); }
 
@@ -174,9 +158,7 @@ struct layer_norm {
 
     error_code check() const noexcept
     {
-        if (auto ec = detail::check_matrix(name, rows, columns))
-            return ec;
-        if (auto ec = detail::check_epsilon(name, epsilon))
+        if (auto ec = detail::check_norm(name, rows, columns, epsilon))
             return ec;
         return detail::check_layout(name, layout<4>::matrix(rows, columns).row(1).row(2),
                                     {{"x", x.raw}, {"scale", scale.raw}, {"shift", shift.raw}, {"y", y.raw}});
@@ -202,9 +184,7 @@ struct rms_norm {
 
     error_code check() const noexcept
     {
-        if (auto ec = detail::check_matrix(name, rows, columns))
-            return ec;
-        if (auto ec = detail::check_epsilon(name, epsilon))
+        if (auto ec = detail::check_norm(name, rows, columns, epsilon))
             return ec;
         return detail::check_layout(name, layout<3>::matrix(rows, columns).row(1),
                                     {{"x", x.raw}, {"scale", scale.raw}, {"y", y.raw}});

@@ -66,6 +66,21 @@ private:
     std::array<run_range, N> ranges_;
 };
 
+/// A request whose number of arguments is known only at run time. The ranges are the caller's.
+class row_request_view : public row_request {
+public:
+    row_request_view(const batcher_core* core, std::span<const run_range> given, const exec_options& how) noexcept
+        : row_request(match_rows(core, given), how)
+    {
+        ranges = given;
+    }
+
+    auto take() { return std::tuple(ec); }
+
+protected:
+    ~row_request_view() = default;
+};
+
 /// Makes a batcher and waits until it is prepared.
 template <class Batcher>
 class create_batcher_request : public batch_control {

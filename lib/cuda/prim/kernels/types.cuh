@@ -26,6 +26,16 @@ COACCEL_PRIM_FUNCTION float float_of(u32 bits)
 {
     return __uint_as_float(bits);
 }
+
+/// The threads of the warp that have this value, as bits. All threads of the warp call it together.
+COACCEL_PRIM_FUNCTION u32 threads_with_same(u32 value)
+{
+    return __match_any_sync(0xffffffffu, value);
+}
+COACCEL_PRIM_FUNCTION u32 bits_in(u32 x)
+{
+    return static_cast<u32>(__popc(x));
+}
 #endif
 
 typedef float f32;

@@ -1,0 +1,49 @@
+#include "cuda/blas/blas_ops.hpp"
+
+namespace coaccel::cuda {
+namespace {
+
+struct level3_triangular {
+    template <class Op>
+    static std::uint64_t order(const Op& op) noexcept
+    {
+        return op.side == blas::side::left ? op.m : op.n;
+    }
+
+    template <class Op>
+    static call_needs needs(const Op& op)
+    {
+        return {kernels(magnitude(op.m), magnitude(op.n), op.side, op.uplo, op.trans, op.diag, is_zero(op.alpha),
+                        alignment(op.lda, order(op)), alignment(op.ldb, op.m))};
+    }
+
+    // cuBLAS has a destination of its own, which may be B.
+    template <class T>
+    static cublasStatus_t launch(const blas_call& c, const blas::trmm<T>& op, const bound_op& o)
+    {
+        const auto ldb = leading(op.m, op.n, op.ldb);
+        return COACCEL_CUBLAS_PICK(c.api, T, trmm)(c.handle, native(op.side), native(op.uplo), operation<T>(op.trans),
+                                                   native(op.diag), size(op.m), size(op.n), native(factor(o, op.alpha)),
+                                                   native(o.data(op.a)), leading(order(op), order(op), op.lda),
+                                                   native(o.data(op.b)), ldb, native(o.data(op.b)), ldb);
+    }
+
+    template <class T>
+    static cublasStatus_t launch(const blas_call& c, const blas::trsm<T>& op, const bound_op& o)
+    {
+        return COACCEL_CUBLAS_PICK(c.api, T, trsm)(c.handle, native(op.side), native(op.uplo), operation<T>(op.trans),
+                                                   native(op.diag), size(op.m), size(op.n), native(factor(o, op.alpha)),
+                                                   native(o.data(op.a)), leading(order(op), order(op), op.lda),
+                                                   native(o.data(op.b)), leading(op.m, op.n, op.ldb));
+    }
+};
+
+} // namespace
+
+void add_level3_triangular(op_table& table)
+{
+    blas::detail::for_each_dense(
+        [&table]<class T>() { add_ops<level3_triangular>(table, blas::level3_triangular_for<T>{}); });
+}
+
+} // namespace coaccel::cuda

@@ -1,0 +1,44 @@
+#ifndef COACCEL_PRIM_ORDER_SLICES_HPP
+#define COACCEL_PRIM_ORDER_SLICES_HPP
+
+#include <algorithm>
+#include <cstdint>
+
+namespace coaccel::prim {
+
+/// How a row is divided between blocks of a GPU. The kernels have the same structure.
+struct order_slices {
+    std::uint64_t count = 1;
+    /// The elements of a slice. The last one may have less.
+    std::uint64_t length = 0;
+};
+
+/// About `most` slices of all rows together, of at least `least` elements.
+inline order_slices divide_rows(std::uint64_t rows, std::uint64_t n, std::uint64_t least, std::uint64_t most) noexcept
+{
+    const std::uint64_t wanted = std::min(n / least, most / std::min(rows, most));
+    const std::uint64_t count = std::max<std::uint64_t>(wanted, 1);
+    const std::uint64_t length = (n - 1) / count + 1;
+    return {.count = (n - 1) / length + 1, .length = length};
+}
+
+/// For top_k: each slice gives k candidates.
+inline order_slices top_k_slices(std::uint64_t rows, std::uint64_t n, std::uint64_t k) noexcept
+{
+    constexpr std::uint64_t least = 8192;
+    return divide_rows(rows, n, k > n / 4 ? n : std::max(least, 4 * k), 512);
+}
+
+/// Rows up to this length are sorted by comparing all pairs.
+inline constexpr std::uint64_t short_sort = 512;
+
+/// For sort: each slice has 256 counters.
+inline order_slices sort_slices(std::uint64_t rows, std::uint64_t n) noexcept
+{
+    constexpr std::uint64_t least = 4096;
+    return divide_rows(rows, n, least, 528);
+}
+
+} // namespace coaccel::prim
+
+#endif

@@ -1,0 +1,131 @@
+#include "support/prim.hpp"
+
+#include "support/device_fixture.hpp"
+
+#include <coaccel/ops/memory.hpp>
+#include <coaccel/ops/prim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+// Sizes that take too long on a CPU. The cases of test/unit/ops also run on the GPU, in this program.
+namespace {
+
+using namespace coaccel;
+using test::await;
+using test::device_fixture;
+using test::run_listed;
+
+device_options on_gpu()
+{
+    device_options o;
+    o.kind = device_kind::cuda;
+    return o;
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("prim on a GPU");
+
+TEST_CASE("sums and scans of millions of elements")
+{
+    device_fixture f(on_gpu());
+    std::mt19937 random(1);
+    constexpr std::uint64_t n = (1 << 24) + 77;
+    std::vector<std::uint32_t> x(n);
+    std::ranges::generate(x, random);
+    const auto from = f.upload(x);
+    const auto to = f.upload(std::vector<std::uint32_t>(n));
+    REQUIRE_FALSE(run_listed(f, prim::scan<std::uint32_t>{.x = from, .y = to, .n = n}));
+    std::vector<std::uint32_t> expected(n);
+    std::partial_sum(x.begin(), x.end(), expected.begin());
+    CHECK(f.download(to) == expected);
+    REQUIRE_FALSE(run_listed(f, prim::reduce<std::uint32_t>{.x = from, .y = to}));
+    CHECK(f.download(to.ref().first(1))[0] == expected.back());
+
+    const auto reals = test::random_elements<float>(random, n, -1, 1);
+    const auto real = f.upload(reals);
+    const auto sum = f.upload(std::vector<float>(1));
+    const double total = std::accumulate(reals.begin(), reals.end(), 0.0);
+    REQUIRE_FALSE(run_listed(f, prim::reduce<float>{.x = real, .y = sum}));
+    CHECK(std::abs(double(f.download(sum)[0]) - total) <= 1e-7 * std::abs(total) + 1e-6);
+}
+
+TEST_CASE("more than 2^32 elements")
+{
+    device_fixture f(on_gpu());
+    constexpr std::uint64_t n = (std::uint64_t(1) << 32) + 1000;
+    auto made = await(f.io, f.gpu.async_alloc<std::uint8_t>(n));
+    if (!made && made.error() == errc::out_of_memory) {
+        MESSAGE("skipped: not enough memory");
+        return;
+    }
+    REQUIRE_MESSAGE(made, made.error().message());
+    const auto& x = made.value();
+    REQUIRE_FALSE(run_listed(f, prim::sequence<std::uint8_t>{.dst = x, .start = 0, .step = 0}));
+    constexpr std::uint64_t peak = n - 3;
+    const std::vector<std::uint8_t> one{5};
+    REQUIRE(await(f.io, f.gpu.async_write(x.ref().subspan(peak, 1), one)));
+    REQUIRE(await(f.io, f.gpu.async_write(x.ref().subspan(7, 1), one)));
+    const auto index = f.upload(std::vector<std::uint64_t>(1));
+    const auto sum = f.upload(std::vector<std::uint8_t>(1));
+    REQUIRE_FALSE(run_listed(f, prim::arg_reduce<std::uint8_t>{.x = x.ref().subspan(8, n - 8), .y = index}));
+    CHECK(f.download(index)[0] == peak - 8);
+    REQUIRE_FALSE(run_listed(f, prim::reduce<std::uint8_t>{.x = x, .y = sum}));
+    CHECK(f.download(sum)[0] == 10);
+    REQUIRE_FALSE(run_listed(f, prim::scan<std::uint8_t>{.x = x, .y = x, .n = n}));
+    CHECK(f.download(x.ref().subspan(peak - 1, 3)) == std::vector<std::uint8_t>{5, 10, 10});
+}
+
+TEST_CASE_TEMPLATE("sort and top_k of millions of elements", T, float, double, std::int16_t, std::uint8_t)
+{
+    device_fixture f(on_gpu());
+    std::mt19937 random(2);
+    constexpr std::uint64_t n = 3000001;
+    constexpr std::uint64_t k = 1000;
+    const auto x = test::random_elements<T>(random, n, 0, 200);
+    std::vector<std::uint64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint64_t a, std::uint64_t b) { return x[a] > x[b]; });
+    const auto from = f.upload(x);
+    const auto numbers = f.upload(std::vector<std::uint64_t>(n));
+    const auto keys = f.upload(std::vector<T>(n));
+    const auto values = f.upload(std::vector<std::uint64_t>(n));
+    REQUIRE_FALSE(run_listed(f, prim::sequence<std::uint64_t>{.dst = numbers, .start = 0, .step = 1}));
+    REQUIRE_FALSE(run_listed(f, prim::sort_pairs<T>{.keys = from,
+                                                    .values = numbers,
+                                                    .sorted_keys = keys,
+                                                    .sorted_values = values,
+                                                    .n = n,
+                                                    .order = prim::sort_order::descending}));
+    CHECK(f.download(values) == order);
+    const auto best = f.upload(std::vector<T>(k));
+    const auto found = f.upload(std::vector<std::uint64_t>(k));
+    REQUIRE_FALSE(run_listed(f, prim::top_k<T>{.x = from, .values = best, .indices = found, .n = n, .k = k}));
+    CHECK(f.download(found) == std::vector<std::uint64_t>(order.begin(), order.begin() + k));
+}
+
+TEST_CASE("a large matrix is transposed")
+{
+    device_fixture f(on_gpu());
+    std::mt19937 random(3);
+    constexpr std::uint64_t rows = 3001;
+    constexpr std::uint64_t columns = 1234;
+    const auto x = test::random_bits<std::uint32_t>(random, rows * columns);
+    const auto from = f.upload(x);
+    const auto to = f.upload(std::vector<std::uint32_t>(rows * columns));
+    REQUIRE_FALSE(run_listed(f, prim::transpose<std::uint32_t>{.x = from, .y = to, .dims = {rows, columns}}));
+    const auto y = f.download(to);
+    std::size_t wrong = 0;
+    for (std::uint64_t r = 0; r < rows; ++r)
+        for (std::uint64_t c = 0; c < columns; ++c)
+            wrong += y[c * rows + r] != x[r * columns + c];
+    CHECK(wrong == 0);
+}
+
+TEST_SUITE_END();
