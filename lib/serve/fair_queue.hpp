@@ -66,9 +66,9 @@ struct fair_tenant {
 /// all tenants. A tenant that is behind on this clock is next. Such a turn moves its virtual time at most to one
 /// request ahead of the others, because what it was guaranteed must not count as a debt later.
 ///
-/// Nobody starves: each turn that precedes a waiting request moves a virtual time towards its own or spends a burst,
-/// which was saved up while the waiting tenant was served; minimum shares take at most nine tenths; and the number of
-/// tenants is bounded, because only those are forgotten that owe nothing.
+/// No request waits for ever: each turn that precedes a waiting request moves a virtual time towards its own or spends
+/// a burst, which was saved up while the waiting tenant was served; minimum shares take at most nine tenths; and the
+/// number of tenants is bounded, because only those are forgotten that owe nothing.
 ///
 /// Each function except for_each takes O(log tenants + log requests) time.
 class fair_queue {

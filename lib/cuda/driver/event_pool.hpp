@@ -43,7 +43,8 @@ public:
     stream_state* where = nullptr;
     /// Is set when the work before the event has ended. Null: only the event tells.
     completion_word* word = nullptr;
-    /// The event is on the stream. With a word, it is recorded only if somebody waits for it, or if other work follows.
+    /// The event is on the stream. With a word, it is recorded only when another stream or a
+    /// notification waits for it, or when other work follows.
     bool recorded = false;
     /// How often the word was not set.
     std::uint32_t misses = 0;

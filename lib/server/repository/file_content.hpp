@@ -22,8 +22,8 @@ struct file_content {
     std::shared_ptr<const void> owner; ///< Keeps them.
 };
 
-/// Copies a file to memory of this process. A mapping of the file would not do: whoever shortens the file, as `cp` does
-/// before it writes over it, would end the process with a SIGBUS.
+/// Copies a file to memory of this process. A mapping of the file would not do: when another program shortens
+/// the file, as `cp` does before it writes over it, a read of the mapping ends the process with a SIGBUS.
 ///
 /// Errors: errc::file_failed if the file cannot be read or is not a regular file; errc::file_invalid if it is not the
 /// one that was expected, or has changed while it was read. The message names the path.

@@ -326,7 +326,7 @@ TEST_SUITE("fair_queue")
         CHECK(s.queue.all().started == 7);
     }
 
-    TEST_CASE("tenants that are made up without end starve nobody")
+    TEST_CASE("new tenants without end do not keep the others from their turns")
     {
         options o = one_at_a_time();
         o.max_tenants = 50;

@@ -159,7 +159,7 @@ TEST_SUITE("rate_buckets")
         CHECK(f.decide(5).retry_after <= 500ms);
     }
 
-    TEST_CASE("those who wait get tokens in their order, and nobody overtakes them")
+    TEST_CASE("waiting requests get tokens in their order, and none overtakes another")
     {
         fixture f({.rate = 10, .period = 1s, .burst = 5});
         CHECK(f.buckets.wake_at() == time_point::max());

@@ -154,7 +154,7 @@ TEST_SUITE("rate_limiter")
         CHECK(f.limiter.stats().all.refused == 1);
     }
 
-    TEST_CASE("after stop() nobody waits")
+    TEST_CASE("after stop() no request waits")
     {
         fixture f;
         REQUIRE(f.limiter.try_acquire("a", 3).value());

@@ -121,7 +121,7 @@ TEST_CASE("a page is a regular file")
     CHECK(page_file(folder.path(), "a.txt").status == 404);
 }
 
-TEST_CASE("an access log ends although nobody reads its pipe")
+TEST_CASE("an access log ends although its pipe is not read")
 {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -139,7 +139,7 @@ TEST_CASE("an access log ends although nobody reads its pipe")
     CHECK(all.find("client - \"GET xxx") != all.npos);
 }
 
-TEST_CASE("keys that differ in one byte or in length belong to nobody")
+TEST_CASE("keys that differ in one byte or in length belong to no tenant")
 {
     boost::asio::io_context io;
     const telemetry::registry metrics(io.get_executor());
