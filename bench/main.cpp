@@ -21,6 +21,7 @@ int main(int argc, char** argv)
         {"fair_share_error", fair_share_row},
         {"hot_swap_lost hot_swap_latency", hot_swap_rows},
         {"serve_http_rps_binary serve_http_rps_json", http_request_rows},
+        {"serve_vs_triton", other_server_row},
         {"serve_fault_failed serve_fault_stall", http_fault_row},
         {"serve_idle_memory", idle_connection_row},
         {"worker_rtt_spin worker_rtt_spin_p99 worker_rtt_block worker_rtt_block_p99", worker_round_trip_rows},

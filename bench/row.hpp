@@ -90,6 +90,7 @@ void batcher_rows(rows& table);
 void fair_share_row(rows& table);
 void hot_swap_rows(rows& table);
 void http_request_rows(rows& table);
+void other_server_row(rows& table);
 void http_fault_row(rows& table);
 void idle_connection_row(rows& table);
 void worker_round_trip_rows(rows& table);

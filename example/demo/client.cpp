@@ -1,103 +1,63 @@
 #include "client.hpp"
 
-#include "protocol.hpp"
-
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
 
-#include <array>
+#include <cstddef>
 #include <exception>
-#include <random>
-#include <vector>
 
 namespace demo {
 
 namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
 using asio::ip::tcp;
 
 namespace {
 
-/// A product to request and the expected answer.
-class problem {
-public:
-    explicit problem(std::minstd_rand& random)
-    {
-        // Small integers: a float holds their sums of products exactly, in any order of addition.
-        std::uniform_int_distribution<int> digit(-8, 8);
-        for (auto* matrix : {&a_, &b_})
-            for (std::size_t i = 0; i < elements; ++i)
-                matrix->push_back(static_cast<float>(digit(random)));
-        product_.resize(elements);
-    }
-
-    std::array<asio::const_buffer, 2> request() const { return {asio::buffer(a_), asio::buffer(b_)}; }
-
-    asio::mutable_buffer product() { return asio::buffer(product_); }
-
-    bool is_right() const
-    {
-        std::vector<float> expected(elements);
-        for (std::size_t j = 0; j < side; ++j)
-            for (std::size_t k = 0; k < side; ++k)
-                for (std::size_t i = 0; i < side; ++i)
-                    expected[i + j * side] += a_[i + k * side] * b_[k + j * side];
-        return product_ == expected;
-    }
-
-private:
-    std::vector<float> a_;
-    std::vector<float> b_;
-    std::vector<float> product_;
-};
-
-asio::awaitable<answer> ask(tcp::socket& socket, problem& p, tally& counts)
+asio::awaitable<void> run_client(tcp::endpoint server, const std::vector<question>& questions, std::size_t next,
+                                 tally& counts)
 {
-    ++counts.sent;
-    const auto request = p.request();
-    co_await asio::async_write(socket, request, asio::use_awaitable);
-    answer what{};
-    co_await asio::async_read(socket, asio::buffer(&what, sizeof what), asio::use_awaitable);
-    if (what == answer::product)
-        co_await asio::async_read(socket, p.product(), asio::use_awaitable);
-    ++counts.answered;
-    co_return what;
-}
-
-asio::awaitable<void> run_client(tcp::endpoint server, unsigned seed, tally& counts)
-{
-    std::minstd_rand random(seed);
-    tcp::socket socket(co_await asio::this_coro::executor);
-    co_await socket.async_connect(server, asio::use_awaitable);
-    socket.set_option(tcp::no_delay(true));
-    while (!counts.stopping) {
-        problem p(random);
+    beast::tcp_stream stream(co_await asio::this_coro::executor);
+    co_await stream.async_connect(server, asio::use_awaitable);
+    stream.socket().set_option(tcp::no_delay(true));
+    beast::flat_buffer buffer;
+    http::request<http::string_body> request(http::verb::post, "/v2/models/digits/infer", 11);
+    request.set(http::field::host, "localhost");
+    for (; !counts.stopping; ++next) {
+        const question& q = questions[next % questions.size()];
+        request.body() = q.body;
+        request.prepare_payload();
         const auto begin = tally::clock::now();
-        const answer what = co_await ask(socket, p, counts);
-        if (what != answer::product) {
-            ++counts.failed;
-            continue;
-        }
-        counts.latencies.push_back(tally::clock::now() - begin);
-        ++counts.products;
-        counts.wrong += p.is_right() ? 0 : 1;
+        ++counts.sent;
+        co_await http::async_write(stream, request, asio::use_awaitable);
+        http::response<http::string_body> reply;
+        co_await http::async_read(stream, buffer, reply, asio::use_awaitable);
+        counts.add_answer(begin);
+        if (reply.result() != http::status::ok)
+            counts.fail(reply.body());
+        else if (!q.is_right(reply.body()))
+            ++counts.wrong;
     }
 }
 
 } // namespace
 
-void start_clients(const asio::any_io_executor& executor, int count, tcp::endpoint server, tally& counts)
+void start_clients(const asio::any_io_executor& executor, int count, tcp::endpoint server,
+                   const std::vector<question>& questions, tally& counts)
 {
     for (int i = 0; i < count; ++i) {
         ++counts.clients_active;
-        asio::co_spawn(executor, run_client(server, static_cast<unsigned>(i) + 1, counts), [&](std::exception_ptr e) {
-            --counts.clients_active;
-            counts.clients_broken += e ? 1 : 0;
-        });
+        asio::co_spawn(executor, run_client(server, questions, static_cast<std::size_t>(i), counts),
+                       [&](std::exception_ptr e) {
+                           --counts.clients_active;
+                           counts.clients_broken += e ? 1 : 0;
+                       });
     }
 }
 

@@ -3,10 +3,9 @@
 
 #include "tally.hpp"
 
-#include <coaccel/device/device_stats.hpp>
+#include <coaccel/telemetry/snapshot.hpp>
 
 #include <chrono>
-#include <cstdint>
 
 namespace demo {
 
@@ -16,7 +15,7 @@ public:
     progress_line();
 
     std::chrono::milliseconds interval() const;
-    void show(const tally& counts, std::uint64_t faults, std::chrono::duration<double> elapsed) const;
+    void show(const tally& counts, std::chrono::duration<double> elapsed) const;
     void finish() const;
 
 private:
@@ -24,7 +23,7 @@ private:
 };
 
 /// Prints the results. Returns true when there were faults, and no request was lost, wrong or failed.
-bool summarize(tally& counts, const coaccel::device_stats& stats, std::uint64_t faults, int clients,
+bool summarize(tally& counts, const coaccel::telemetry::snapshot& metrics, int clients,
                std::chrono::duration<double> elapsed);
 
 } // namespace demo

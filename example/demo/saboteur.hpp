@@ -3,15 +3,14 @@
 
 #include "tally.hpp"
 
-#include <coaccel/device/device.hpp>
+#include <coaccel/telemetry/registry.hpp>
 
 #include <boost/asio/awaitable.hpp>
 
 namespace demo {
 
-/// At intervals: on the CPU, kills the worker process of the device; on a GPU, starts a kernel that writes to an
-/// invalid address.
-boost::asio::awaitable<void> sabotage(coaccel::device gpu, tally& counts);
+/// Kills the worker process of the first device at intervals, with everything that it computes.
+boost::asio::awaitable<void> sabotage(coaccel::telemetry::registry metrics, tally& counts);
 
 } // namespace demo
 

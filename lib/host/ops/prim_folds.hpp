@@ -52,15 +52,17 @@ struct index_fold {
 template <class Fold, class T>
 typename Fold::state fold_row(const T* x, std::uint64_t first, std::uint64_t n, std::uint64_t stride)
 {
-    // Several sums at a time, because an addition waits for the one before it.
-    constexpr std::uint64_t ways = 8;
+    using state = typename Fold::state;
+    // Several sums at a time, because an addition waits for the one before it. Of integers the compiler makes several
+    // itself, and g++ 12 with -O3 makes wrong ones of these.
+    constexpr std::uint64_t ways = std::is_integral_v<state> ? 1 : 8;
     if (n < 2 * ways) {
-        auto all = Fold::start(x[0], first);
+        state all = Fold::start(x[0], first);
         for (std::uint64_t i = 1; i < n; ++i)
             all = Fold::join(all, Fold::start(x[i * stride], first + i));
         return all;
     }
-    std::array<typename Fold::state, ways> parts;
+    std::array<state, ways> parts;
     for (std::uint64_t k = 0; k < ways; ++k)
         parts[k] = Fold::start(x[k * stride], first + k);
     std::uint64_t i = ways;
