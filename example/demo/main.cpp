@@ -5,6 +5,7 @@
 #include "report.hpp"
 #include "saboteur.hpp"
 
+#include <coaccel/core/log.hpp>
 #include <coaccel/server/server.hpp>
 #include <coaccel/telemetry/registry.hpp>
 
@@ -66,8 +67,6 @@ ca::server::server_options what_to_serve(int port)
     options.model_folder = DIGITS_MODELS;
     options.page_folder = DIGITS_PAGE;
     options.io_threads = 1;
-    // The faults are deliberate.
-    options.log = ca::log_level::off;
     // A GPU if there is one, in a separate process that can be replaced, with standby processes.
     auto device = ca::server::default_device();
     // A standby is used up every 0.4 s, and on a GPU the next one takes about as long to become ready.
@@ -108,7 +107,11 @@ asio::awaitable<bool> run(asio::any_io_executor server_executor, arguments how, 
     const auto questions = demo::make_questions(DIGITS_DATA);
     bool told_to_stop = false;
     asio::signal_set signals(executor, SIGINT, SIGTERM);
-    signals.async_wait([&](const boost::system::error_code& ec, int) { told_to_stop = !ec; });
+    signals.async_wait([&](const boost::system::error_code& ec, int) {
+        told_to_stop = !ec;
+        // The next one ends the program at once.
+        signals.clear();
+    });
 
     const telemetry::registry metrics(server_executor);
     const auto serving = co_await ca::server::server::async_create(server_executor, what_to_serve(how.port), metrics,
@@ -144,6 +147,8 @@ int main(int argc, char** argv)
         std::fprintf(stderr, "usage: %s [--seconds N] [--port N]\n", argv[0]);
         return 2;
     }
+    // The faults are deliberate.
+    ca::set_log_sink(ca::log_level::off, {});
     // The server has a thread of its own, the clients have this one.
     asio::thread_pool server_thread(1);
     demo::tally counts;

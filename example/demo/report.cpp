@@ -80,7 +80,9 @@ bool summarize(tally& counts, const telemetry::snapshot& metrics, int clients, s
     const std::uint64_t lost = counts.sent - counts.answered;
     const bool right = lost + counts.failed + counts.wrong + counts.clients_broken + counts.clients_active == 0 &&
                        counts.answered > 0 && counts.faults > 0;
-    if (!right)
+    if (counts.faults == 0)
+        std::printf("FAILED: it ended before the first fault\n");
+    else if (!right)
         std::printf("FAILED: %" PRIu64 " lost, %" PRIu64 " wrong, %" PRIu64 " clients broken, %" PRIu64
                     " still waiting\n%s\n",
                     lost, counts.wrong, counts.clients_broken, counts.clients_active, counts.first_failure.c_str());

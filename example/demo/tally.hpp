@@ -23,7 +23,7 @@ struct tally {
     std::vector<clock::duration> latencies;
 
     std::uint64_t faults = 0;
-    clock::time_point last_fault{};
+    clock::time_point last_fault{}; ///< The one that the recovery is counted from.
     bool recovering = false;
     /// From each fault to the first answer to a request that was sent after it.
     std::vector<clock::duration> recoveries;
@@ -33,7 +33,9 @@ struct tally {
     void add_fault()
     {
         ++faults;
-        last_fault = clock::now();
+        // A fault during a recovery makes it longer.
+        if (!recovering)
+            last_fault = clock::now();
         recovering = true;
     }
 

@@ -99,8 +99,11 @@ public:
         : options_(options), budget_(budget), counters_(counters), begin_(begin), next_(begin), running_(shards)
     {
         signals_.async_wait([this](error_code ec, int) {
-            if (!ec)
-                budget_.stop();
+            if (ec)
+                return;
+            budget_.stop();
+            // The next one ends the program at once.
+            signals_.clear();
         });
         tick();
     }

@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <utility>
 
@@ -52,6 +54,24 @@ server_core::server_core(const asio::any_io_executor& ex, server_options options
 {}
 
 server_core::~server_core() = default;
+
+void server_core::limit_connections()
+{
+    // For workers, devices and files.
+    constexpr rlim_t reserve = 256;
+    const std::size_t wanted = options_.limits.max_connections;
+    max_connections_ = wanted;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    const rlim_t most = limit.rlim_cur > 2 * reserve ? limit.rlim_cur - reserve : limit.rlim_cur / 2;
+    if (most >= wanted)
+        return;
+    max_connections_ = std::max<std::size_t>(static_cast<std::size_t>(most), 1);
+    detail::log(log_level::warning, "server: at most " + std::to_string(max_connections_) + " connections instead of " +
+                                        std::to_string(wanted) + ", because the process may have only " +
+                                        std::to_string(limit.rlim_cur) + " descriptors (RLIMIT_NOFILE)");
+}
 
 error_code server_core::listen()
 {
@@ -113,6 +133,7 @@ asio::awaitable<result<void>> server_core::start_parts()
     if (auto ec = options_.check())
         co_return ec;
     BOOST_OUTCOME_CO_TRY(log_, access_log::open(options_.access_log));
+    limit_connections();
     BOOST_OUTCOME_CO_TRY(tenants_, tenants::create(executor_, options_, metrics_));
     if (auto ec = listen())
         co_return ec;
@@ -202,7 +223,7 @@ void server_core::begin_session(tcp::socket socket)
 bool server_core::is_full() const
 {
     const std::lock_guard lock(mutex_);
-    return connections_.size() - replaced_ >= options_.limits.max_connections;
+    return connections_.size() - replaced_ >= max_connections_;
 }
 
 bool server_core::replace_longest_idle()
@@ -320,12 +341,13 @@ asio::awaitable<void> server_core::stop(shutdown mode)
     }
     while (!stopped_) {
         if (stop_runs_) {
-            stop_ended_.expires_at(clock::time_point::max());
             co_await stop_ended_.async_wait(await_tuple);
             continue;
         }
         // After an exception the next call tries again.
         stop_runs_ = true;
+        // Here and not where it is waited for: setting the time ends the waits of others.
+        stop_ended_.expires_at(clock::time_point::max());
         const auto end = [](server_core* core) {
             core->stop_runs_ = false;
             core->stop_ended_.cancel();

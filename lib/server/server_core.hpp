@@ -62,6 +62,10 @@ public:
     bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
     /// False: the request was sent to a name that only DNS can have mapped to this machine.
     bool serves_host(std::string_view host) const noexcept;
+    /// Whether only programs on this machine can connect.
+    bool is_local() const noexcept { return is_local_; }
+    /// The memory of the bodies of all requests.
+    std::atomic<std::size_t> bodies{0};
     /// Whether models have been loaded, and a device can run them.
     bool ready() const;
     bool any_device_works() const;
@@ -76,8 +80,10 @@ public:
     detail::http_listener& listener() noexcept override { return listener_; }
     void begin_session(asio::ip::tcp::socket socket) override;
     asio::any_io_executor session_executor() override;
+    void descriptors_needed() override { (void)replace_longest_idle(); }
 
 private:
+    void limit_connections();
     error_code listen();
     asio::awaitable<result<void>> start_parts();
     asio::awaitable<result<void>> make_devices();
@@ -95,6 +101,7 @@ private:
     const server_options options_;
     const telemetry::registry metrics_;
     bool is_local_ = false;
+    std::size_t max_connections_ = 0;
     server_counters counters_;
     tenants tenants_;
     std::unique_ptr<access_log> log_;

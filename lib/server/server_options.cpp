@@ -32,6 +32,7 @@ error_code check_limits(const connection_limits& l) noexcept
         {l.max_connections >= 1, "max_connections", l.max_connections, one_or_more},
         {l.max_body_bytes >= 1024 && l.max_body_bytes <= std::size_t(2) << 30, "max_body_bytes", l.max_body_bytes,
          "it must be from 1 KiB to 2 GiB"},
+        {l.max_total_body_bytes >= 1024, "max_total_body_bytes", l.max_total_body_bytes, "it must be at least 1 KiB"},
         {l.max_header_bytes >= 256 && l.max_header_bytes <= std::size_t(1) << 20, "max_header_bytes",
          l.max_header_bytes, "it must be from 256 bytes to 1 MiB"},
         {l.idle_timeout.count() > 0, "idle_timeout", l.idle_timeout, detail::above_zero},
@@ -90,6 +91,8 @@ error_code check_tenants(const server_options& o)
         return ec;
     if (!o.anonymous_limits.api_key.empty())
         return detail::option_error("tenant *: api_key is not empty; it is for requests without one");
+    if (!o.anonymous && o.tenants.empty())
+        return detail::option_error("anonymous is no and there is no tenant: every request would be refused");
     std::map<std::string_view, std::string_view> keys;
     double minimum = o.anonymous_limits.minimum_share;
     for (const auto& [name, t] : o.tenants) {

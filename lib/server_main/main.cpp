@@ -21,6 +21,7 @@
 #include <iostream>
 #include <span>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -127,6 +128,16 @@ void run_handlers(asio::io_context& io)
     }
 }
 
+/// As many descriptors as the system permits: each connection needs one, and shells usually set a limit of 1024.
+void raise_descriptor_limit() noexcept
+{
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int run(ca::server::server_options options)
 {
     const int threads = threads_of(options);
@@ -134,6 +145,7 @@ int run(ca::server::server_options options)
     ca::set_log_sink(options.log, {});
     // A reader of the access log that ends must not end the server.
     std::signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
     asio::io_context io(threads);
     serving_program program(io);
     try {

@@ -75,10 +75,14 @@ struct tenant_limits {
 /// What one connection, and all of them together, may use.
 struct connection_limits {
     /// Open connections. A further one replaces the one that has waited longest for a request; if none waits, it is
-    /// closed at once. At least 1.
+    /// closed at once. At least 1. Fewer if the system gives the process fewer descriptors; some are kept for workers
+    /// and files.
     std::size_t max_connections = 16384;
     /// A longer body of a request is refused with status 413. From 1 KiB to 2 GiB.
     std::size_t max_body_bytes = std::size_t(64) << 20;
+    /// What the bodies of all requests together may use. A request that exceeds it is refused with status 503. At least
+    /// 1 KiB.
+    std::size_t max_total_body_bytes = std::size_t(1) << 30;
     /// A longer header of a request is refused with status 431. From 256 bytes to 1 MiB.
     std::size_t max_header_bytes = 16384;
     /// A connection without a request is closed after this time.
@@ -141,7 +145,7 @@ struct server_options {
     std::string telemetry_token;
     /// A folder with files that are served under `/page/`, such as a page that uses a model. Empty: none.
     std::string page_folder;
-    /// Messages from this level upwards are written to the standard error.
+    /// coaccel-serve writes messages from this level upwards to the standard error. Other programs call set_log_sink.
     log_level log = log_level::info;
 
     /// How the model of this name is served.

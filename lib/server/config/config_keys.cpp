@@ -42,6 +42,8 @@ constexpr config_key keys[] = {
      "Open connections. A further one replaces the one that has waited longest for a request, or is closed if none waits."},
     {srv, "max_body_bytes", value_form::bytes, 1024, 2147483648.0, COACCEL_SERVER(limits.max_body_bytes),
      "A longer body of a request is refused with status 413."},
+    {srv, "max_total_body_bytes", value_form::bytes, 1024, no_limit, COACCEL_SERVER(limits.max_total_body_bytes),
+     "What the bodies of all requests together may use; a request that exceeds it is refused with status 503."},
     {srv, "max_header_bytes", value_form::bytes, 256, 1048576, COACCEL_SERVER(limits.max_header_bytes),
      "A longer header of a request is refused with status 431."},
     {srv, "idle_timeout", value_form::time, 0.001, day, COACCEL_SERVER(limits.idle_timeout),

@@ -93,7 +93,8 @@ void append_section(std::string& all, section_kind kind, const config_target& ta
         if (key.section != kind)
             continue;
         if (key.form == value_form::devices) {
-            for (const auto& device : target.server->devices)
+            const std::vector<device_options> usual{default_device()};
+            for (const auto& device : target.server->devices.empty() ? usual : target.server->devices)
                 all += std::string(key.name) + " = " + device_text(device) + '\n';
             continue;
         }

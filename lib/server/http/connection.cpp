@@ -41,6 +41,7 @@ connection::~connection()
 {
     error_code ignored;
     socket_.close(ignored);
+    release_body();
     core_->remove(*this);
 }
 
@@ -80,7 +81,7 @@ void connection::go_idle()
     reader_.reset();
     tenant_ = nullptr;
     if (body_.capacity() > most_idle_bytes)
-        std::string().swap(body_);
+        release_body();
     if (infer_ && infer_->is_large())
         infer_.reset();
     enter(phase::idle, core_->options().limits.idle_timeout);
@@ -156,6 +157,12 @@ bool connection::parse()
     if (!header_seen_ && reader_->is_header_done()) {
         header_seen_ = true;
         header_arrived();
+        if (phase_ != phase::header && phase_ != phase::body)
+            return false;
+    }
+    if (!body_fits()) {
+        refuse(503, {});
+        return false;
     }
     if (reader_->is_done()) {
         begin_request();
@@ -169,11 +176,32 @@ bool connection::parse()
     return !ec && used > 0;
 }
 
+/// Counts the memory of the body. False: there is no more for all bodies together.
+bool connection::body_fits() noexcept
+{
+    const std::size_t now = body_.capacity() > most_idle_bytes ? body_.capacity() : 0;
+    if (now <= body_bytes_)
+        return true;
+    const std::size_t more = now - body_bytes_;
+    body_bytes_ = now;
+    return core_->bodies.fetch_add(more, std::memory_order_relaxed) + more <=
+           core_->options().limits.max_total_body_bytes;
+}
+
+void connection::release_body() noexcept
+{
+    std::string().swap(body_);
+    core_->bodies.fetch_sub(std::exchange(body_bytes_, 0), std::memory_order_relaxed);
+}
+
 void connection::header_arrived()
 {
     if (reader_->is_done())
         return;
     enter(phase::body, core_->options().limits.transfer_timeout);
+    check_early();
+    if (phase_ != phase::body)
+        return;
     if (head_.expects_continue && head_.version >= 11)
         send_continue();
 }
@@ -190,6 +218,12 @@ void connection::refuse(unsigned status, std::string_view message)
     case 431:
         text = "the header is longer than " + std::to_string(core_->options().limits.max_header_bytes) + " bytes";
         break;
+    case 503: {
+        reply r = error_reply(status, "the bodies of all requests have reached max_total_body_bytes");
+        r.retry_after = 1;
+        release_body();
+        return answer(std::move(r));
+    }
     default: text = "not a valid HTTP request: " + std::string(message); break;
     }
     answer(error_reply(status, text));

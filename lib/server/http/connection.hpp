@@ -105,6 +105,8 @@ private:
     bool post(Function function) noexcept;
     void enter(phase p, std::chrono::nanoseconds limit) noexcept;
     void transferred(std::size_t bytes) noexcept;
+    bool body_fits() noexcept;
+    void release_body() noexcept;
 
     // connection_write.cpp
     void answer_infer();
@@ -125,13 +127,17 @@ private:
     void controlled(const error_code& ec);
     reply reply_to(const route& where);
     reply model_reply(const route& where);
-    bool is_authorized(const route& where);
+    std::optional<reply> refusal(const route& where);
+    std::optional<reply> without_right(const route& where);
+    std::optional<reply> without_control();
+    void check_early();
 
     const std::shared_ptr<server_core> core_;
     asio::ip::tcp::socket socket_;
     read_buffer buffer_;
     request_head head_;
     std::string body_;
+    std::size_t body_bytes_ = 0; ///< What of it is counted in server_core::bodies.
     std::optional<request_reader> reader_;
     std::unique_ptr<infer_exchange> infer_;
     const std::string* tenant_ = nullptr;

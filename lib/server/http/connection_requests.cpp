@@ -45,65 +45,92 @@ reply wrong_host_reply(const request_head& head)
 
 } // namespace
 
+/// Why a request is refused whose header alone has come; none: it is not.
+std::optional<reply> connection::refusal(const route& where)
+{
+    if (!head_.problem.empty())
+        return error_reply(400, head_.problem);
+    if (head_.encoded)
+        return error_reply(415, "Content-Encoding is not supported: send the body as it is");
+    switch (where.where) {
+    case endpoint::telemetry: return std::nullopt;
+    case endpoint::page_file:
+        return core_->serves_host(head_.host) ? std::nullopt : std::optional(wrong_host_reply(head_));
+    case endpoint::bad_path: return error_reply(400, "the path is not valid: " + in_quotes(head_.target));
+    case endpoint::wrong_method: {
+        reply r = error_reply(405, "the method is " + in_quotes(head_.method) +
+                                       ", expected one of: " + std::string(where.allowed));
+        r.allow = where.allowed;
+        return r;
+    }
+    case endpoint::repository_load:
+    case endpoint::repository_unload:
+        if (auto r = without_right(where))
+            return r;
+        return without_control();
+    default: return without_right(where);
+    }
+}
+
 void connection::begin_request()
 {
     began_ = clock::now();
     reply_bytes_ = 0;
     enter(phase::running, {});
     must_close_ = false;
-    if (!head_.problem.empty())
-        return answer(error_reply(400, head_.problem));
-    if (head_.encoded)
-        return answer(error_reply(415, "Content-Encoding is not supported: send the body as it is"));
     const route where = choose_endpoint(head_.method, head_.target);
+    if (auto r = refusal(where))
+        return answer(std::move(*r));
     switch (where.where) {
     case endpoint::telemetry: return begin_telemetry();
-    case endpoint::page_file:
-        if (!core_->serves_host(head_.host))
-            return answer(wrong_host_reply(head_));
-        return answer(page_file(core_->options().page_folder, where.model));
-    case endpoint::bad_path: return answer(error_reply(400, "the path is not valid: " + in_quotes(head_.target)));
-    case endpoint::wrong_method: {
-        reply r = error_reply(405, "the method is " + in_quotes(head_.method) +
-                                       ", expected one of: " + std::string(where.allowed));
-        r.allow = where.allowed;
-        return answer(std::move(r));
+    case endpoint::page_file: return answer(page_file(core_->options().page_folder, where.model));
+    case endpoint::infer: return begin_infer(where);
+    case endpoint::repository_load:
+    case endpoint::repository_unload: return control_repository(where);
+    default: return answer(reply_to(where));
     }
-    default: break;
-    }
-    if (!is_authorized(where))
-        return;
-    if (where.where == endpoint::infer)
-        return begin_infer(where);
-    if (where.where == endpoint::repository_load || where.where == endpoint::repository_unload)
-        return control_repository(where);
-    answer(reply_to(where));
 }
 
-/// Answers the request if it is not.
-bool connection::is_authorized(const route& where)
+/// The header has come and the body has not: a request that is refused must not cost the memory for its body.
+void connection::check_early()
+{
+    // What documents and pages are asked with; a longer body has no use there.
+    constexpr std::uint64_t most_unused = 64 * 1024;
+    const route where = choose_endpoint(head_.method, head_.target);
+    auto r = refusal(where);
+    if (!r && where.where != endpoint::infer &&
+        (!reader_->content_length() || *reader_->content_length() > most_unused))
+        r = error_reply(413, "the body is longer than " + std::to_string(most_unused) +
+                                 " bytes, or has no length, and the request needs none");
+    if (!r)
+        return;
+    began_ = clock::now();
+    reply_bytes_ = 0;
+    must_close_ = true;
+    answer(std::move(*r));
+}
+
+/// The reply to a request that is not authorized.
+std::optional<reply> connection::without_right(const route& where)
 {
     // A balancer that watches the server has no key.
     if (where.where == endpoint::server_live || where.where == endpoint::server_ready)
-        return true;
+        return std::nullopt;
     const auto& token = core_->options().telemetry_token;
     // The token of the server is not the key of a tenant.
     if (is_for_operators(where) && !token.empty() && detail::has_token(head_.authorization, token))
-        return true;
+        return std::nullopt;
     tenant_ = core_->clients().identify(head_.api_key, head_.authorization);
     // A page of another site, whose name leads to this machine, has no key.
-    if (tenant_ && !core_->clients().has_key(tenant_) && !core_->serves_host(head_.host)) {
-        answer(wrong_host_reply(head_));
-        return false;
-    }
+    if (tenant_ && !core_->clients().has_key(tenant_) && !core_->serves_host(head_.host))
+        return wrong_host_reply(head_);
     if (tenant_)
-        return true;
+        return std::nullopt;
     reply r = error_reply(401, head_.api_key.empty() && head_.authorization.empty()
                                    ? "an API key is needed, in the header field X-API-Key"
                                    : "the API key is not known");
     r.authenticate = "Bearer";
-    answer(std::move(r));
-    return false;
+    return r;
 }
 
 reply connection::reply_to(const route& where)
@@ -280,18 +307,26 @@ void connection::inferred(const error_code& ec)
         answer_infer();
 }
 
-void connection::control_repository(const route& where)
+/// The reply to a request that may not load or unload models.
+std::optional<reply> connection::without_control()
 {
-    const auto& options = core_->options();
+    const auto& token = core_->options().telemetry_token;
     if (from_elsewhere(head_))
-        return answer(error_reply(403, "Origin is " + in_quotes(head_.origin) + ", which is another site"));
-    if (!options.telemetry_token.empty() && !detail::has_token(head_.authorization, options.telemetry_token)) {
+        return error_reply(403, "Origin is " + in_quotes(head_.origin) + ", which is another site");
+    if (!token.empty() && !detail::has_token(head_.authorization, token)) {
         reply r = error_reply(401, "loading and unloading models needs the token of the server");
         r.authenticate = "Bearer";
-        return answer(std::move(r));
+        return r;
     }
-    if (options.telemetry_token.empty() && core_->clients().divided())
-        return answer(error_reply(403, "tenants may not load and unload models; telemetry_token is not set"));
+    if (token.empty() && core_->clients().divided())
+        return error_reply(403, "tenants may not load and unload models; telemetry_token is not set");
+    if (token.empty() && !core_->is_local())
+        return error_reply(403, "other machines may not load and unload models; telemetry_token is not set");
+    return std::nullopt;
+}
+
+void connection::control_repository(const route& where)
+{
     auto done = [self = shared_from_this()](const error_code& ec) {
         // Without memory, the next sweep closes the connection.
         if (!self->post([ec](connection& c) { c.controlled(ec); }))

@@ -50,15 +50,35 @@ void request_reader::on_request_impl(http::verb, text method, text target, int v
     head_.method = text_of(method);
     head_.target = text_of(target);
     head_.version = version;
+    // As clients send it to a proxy: the address of the server before the path.
+    constexpr std::string_view scheme = "http://";
+    if (head_.target.size() < scheme.size() ||
+        !is_name(std::string_view(head_.target).substr(0, scheme.size()), scheme))
+        return;
+    const auto path = std::min(head_.target.find_first_of("/?", scheme.size()), head_.target.size());
+    head_.host = head_.target.substr(scheme.size(), path - scheme.size());
+    head_.target.erase(0, path);
+    if (!head_.target.starts_with('/'))
+        head_.target.insert(0, 1, '/');
+    absolute_ = true;
 }
 
-void request_reader::on_field_impl(http::field name, text name_text, text value, error_type&)
+void request_reader::on_field_impl(http::field name, text name_text, text value, error_type& ec)
 {
     // The trailer of a chunked body must not replace what the header says.
     if (header_done_)
         return;
     switch (name) {
-    case http::field::host: head_.host = text_of(value); return;
+    case http::field::host:
+        // The address in an absolute target is stronger.
+        if (!absolute_)
+            head_.host = text_of(value);
+        return;
+    case http::field::transfer_encoding:
+        // Beast takes another coding for none, and the body for the next request.
+        if (!is_name(text_of(value), "chunked"))
+            ec = http::error::bad_transfer_encoding;
+        return;
     case http::field::authorization: head_.authorization = text_of(value); return;
     case http::field::origin: head_.origin = text_of(value); return;
     case http::field::accept: head_.accept.append(head_.accept.empty() ? "" : ",").append(text_of(value)); return;

@@ -33,6 +33,7 @@ private:
     request_head& head_;
     std::string& body_;
     bool header_done_ = false;
+    bool absolute_ = false;
 };
 
 } // namespace coaccel::server

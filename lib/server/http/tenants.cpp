@@ -44,12 +44,11 @@ bool is_same_secret(std::string_view given, std::string_view secret) noexcept
 /// wait in the batcher, which does not know tenants.
 std::uint64_t turns_of(const server_options& options) noexcept
 {
-    constexpr std::uint64_t usual_batch = 64;
-    std::uint64_t largest = options.model_defaults.max_batch;
+    const auto batch_of = [](const model_options& m) -> std::uint64_t { return m.max_batch > 0 ? m.max_batch : 64; };
+    std::uint64_t largest = batch_of(options.model_defaults);
     for (const auto& [name, m] : options.models)
-        largest = std::max<std::uint64_t>(largest, m.max_batch);
-    const auto devices = std::max<std::uint64_t>(options.devices.size(), 1);
-    return 2 * devices * (largest > 0 ? largest : usual_batch);
+        largest = std::max(largest, batch_of(m));
+    return 2 * std::max<std::uint64_t>(options.devices.size(), 1) * largest;
 }
 
 } // namespace

@@ -326,13 +326,18 @@ asio::awaitable<void> model_store::load_by_hand(std::string name, done_handler d
         if (!stopping_)
             co_await scan(repository_state::settling::assumed);
         auto wanted = stopping_ ? std::nullopt : state_.load(name);
-        if (wanted) {
+        if (wanted && !state_.has_version(name)) {
+            problem = op_error(errc::invalid_argument, "model",
+                               {in_quotes(name), " has no version that its option versions chooses"});
+        } else if (wanted) {
             dispatch(std::move(*wanted));
             wait_for(name, done);
             co_return;
         }
-        problem = stopping_ ? stopped(name)
-                            : op_error(errc::invalid_argument, "model", {"the folder has no model ", in_quotes(name)});
+        if (!problem)
+            problem = stopping_
+                          ? stopped(name)
+                          : op_error(errc::invalid_argument, "model", {"the folder has no model ", in_quotes(name)});
     } catch (const std::exception& e) {
         log_problem("a model is not loaded", e);
         problem = errc::out_of_memory;

@@ -57,8 +57,10 @@ bool append_small(std::vector<std::byte>& out, const json_number& n)
     float wide = 0;
     if (!real_of(n, wide))
         return false;
-    const T value(wide);
-    if (std::isfinite(wide) && !std::isfinite(static_cast<float>(value)))
+    // Not a constructor: those of fp8 give the largest value for what the type cannot hold.
+    const T value = T::convert(wide, overflow_rule::nonfinite);
+    const float held = static_cast<float>(value);
+    if (std::isfinite(wide) != std::isfinite(held) || std::isinf(wide) != std::isinf(held))
         return false;
     append_bytes(out, value);
     return true;

@@ -232,6 +232,12 @@ std::vector<version_report> repository_state::index() const
     return all;
 }
 
+bool repository_state::has_version(std::string_view model) const
+{
+    const auto m = models_.find(model);
+    return m != models_.end() && !wanted(m->first, m->second).empty();
+}
+
 std::optional<version_problem> repository_state::problem_of(std::string_view model) const
 {
     const auto m = models_.find(model);

@@ -113,6 +113,8 @@ public:
     std::vector<version_report> index() const;
     /// Of a version that the policy wants, whether or not an earlier content of it is served. Empty: there is none.
     std::optional<version_problem> problem_of(std::string_view model) const;
+    /// Whether its folder has a version that is to be loaded.
+    bool has_version(std::string_view model) const;
     /// False while the policy wants a version that is neither loaded nor has failed.
     bool settled() const;
 

@@ -119,6 +119,8 @@ void http_listener::accept_some(const std::shared_ptr<listening_server>& server)
         // A client that has gone before it was accepted is no reason to wait.
         if (!ec || ec == asio::error::would_block || ec == asio::error::connection_aborted)
             return arm(server, wait::connection);
+        if (ec == asio::error::no_descriptors || ec == boost::system::errc::too_many_files_open_in_system)
+            server->descriptors_needed();
     } catch (const std::exception&) {
         // The connection is closed.
     }

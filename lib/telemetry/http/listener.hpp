@@ -28,6 +28,8 @@ public:
     virtual void begin_session(asio::ip::tcp::socket socket) = 0;
     /// The executor of the next connection's socket. On the strand.
     virtual asio::any_io_executor session_executor() = 0;
+    /// A connection could not be accepted, because the process or the system has no descriptor left. On the strand.
+    virtual void descriptors_needed() {}
 
 protected:
     ~listening_server() = default;

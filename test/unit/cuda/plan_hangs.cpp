@@ -98,7 +98,7 @@ TEST_CASE("a warm-up that never ends condemns its context when hang_timeout is s
     for (const int ops : {3, int(cuda::op_sequence::most_commands) + 10})
         for_each_plan_context([&](context_world& w) {
             CAPTURE(ops);
-            w.context.hang_timeout = 200ms;
+            w.context.hang_timeout = 400ms;
             std::vector<CUstream> held;
             {
                 context_driver d(w);
@@ -135,7 +135,7 @@ TEST_CASE("a warm-up that takes less than hang_timeout is not a hang")
 TEST_CASE("a dropped context does not wait for a warm-up that never ends when hang_timeout is set")
 {
     for_each_plan_context([](context_world& w) {
-        w.context.hang_timeout = 200ms;
+        w.context.hang_timeout = 400ms;
         auto& driver = static_cast<test::cuda_world&>(w).driver;
         std::vector<CUstream> held;
         {

@@ -274,7 +274,7 @@ TEST_SUITE("batch_former")
         while (f.former.expired(f.now))
             ;
         // Quadratic work would take minutes.
-        CHECK(std::chrono::steady_clock::now() - began < 5s);
+        CHECK(std::chrono::steady_clock::now() - began < 30s);
         CHECK(f.former.queued() == 0);
     }
 

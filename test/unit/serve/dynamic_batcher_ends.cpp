@@ -122,7 +122,7 @@ TEST_SUITE("dynamic_batcher")
         SUBCASE("a deadline shorter than the delay")
         {
             const auto b = f.make({.max_delay = 1h, .delay = serve::delay_rule::fixed});
-            f.check_right({f.start(b, 0, 1, within(500ms))});
+            f.check_right({f.start(b, 0, 1, within(2s))});
         }
         SUBCASE("running")
         {

@@ -130,7 +130,7 @@ TEST_SUITE("fair_share")
     {
         fixture f;
         auto turn = f.enter();
-        auto r = test::await(f.io, f.share.async_enter("b", within(5ms)));
+        auto r = test::await(f.io, f.share.async_enter("b", within(100ms)));
         REQUIRE_FALSE(r);
         CHECK(r.error() == errc::deadline_exceeded);
         CHECK(r.error().message() == "share: tenant b: the request was still waiting for its turn");

@@ -140,18 +140,18 @@ TEST_SUITE("fair_share callers")
             throw std::runtime_error("work");
             co_return success();
         };
-        const auto run = [&](fair_share share) -> asio::awaitable<result<void>> {
+        const auto run = [&](fair_share share, std::chrono::nanoseconds time) -> asio::awaitable<result<void>> {
             auto inner = throws();
-            auto r = co_await share.run("a", within(1ms), std::move(inner));
+            auto r = co_await share.run("a", within(time), std::move(inner));
             co_return r;
         };
         auto turn = f.enter();
-        const auto refused = test::co_run(f.io, run(f.share));
+        const auto refused = test::co_run(f.io, run(f.share, 1ms));
         REQUIRE_FALSE(refused);
         CHECK(refused.error() == errc::deadline_exceeded);
         CHECK_FALSE(began);
         turn.finish();
-        CHECK_THROWS_AS((void)test::co_run(f.io, run(f.share)), std::runtime_error);
+        CHECK_THROWS_AS((void)test::co_run(f.io, run(f.share, 1h)), std::runtime_error);
         CHECK(f.share.stats().all.running == 0);
     }
 

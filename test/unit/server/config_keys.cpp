@@ -59,9 +59,10 @@ TEST_CASE("every key is set by its line and written again")
             // An API key belongs to a tenant with a name.
             const bool is_key = key.name == "api_key";
             const auto section = is_key ? std::string("[tenant t]\n") : section_text(key.section);
-            // A burst needs a rate, and a long timeout a longer maximum.
+            // A burst needs a rate, and a server without anonymous requests a tenant.
             const std::string others = key.name == "burst" ? "rate = 5\n" : "";
-            const auto line = section + others + std::string(key.name) + " = " + value + '\n';
+            const std::string more = key.name == "anonymous" ? "[tenant t]\napi_key = k\n" : "";
+            const auto line = section + others + std::string(key.name) + " = " + value + '\n' + more;
             // Rules between keys have tests of their own.
             if (key.name == "replicas" || (key.name == "max_request_timeout" && value != "3min"))
                 continue;

@@ -112,6 +112,7 @@ TEST_CASE("coaccel-serve says what is wrong, and ends")
     CHECK(wrong.wait() == 2);
     served_process checked({"--check-config", "--listen", "127.0.0.1:0"});
     CHECK(checked.says("[server]"));
+    CHECK(checked.says("device = best,worker,standby=1"));
     CHECK(checked.wait() == 0);
     test::server_fixture f;
     f.start();

@@ -137,6 +137,9 @@ TEST_CASE("numbers of every type are exact, and out of range they are refused")
     CHECK(static_cast<float>(only<bfloat16>("BF16", "-2")) == -2.0f);
     CHECK(static_cast<float>(only<float8_e4m3>("FP8_E4M3", "0.5")) == 0.5f);
     CHECK(static_cast<float>(only<float8_e5m2>("FP8_E5M2", "-4")) == -4.0f);
+    CHECK(static_cast<float>(only<float8_e4m3>("FP8_E4M3", "448")) == 448.0f);
+    CHECK(static_cast<float>(only<float8_e5m2>("FP8_E5M2", "57344")) == 57344.0f);
+    CHECK(std::isinf(static_cast<float>(only<float8_e5m2>("FP8_E5M2", "\"Infinity\""))));
     CHECK(only<std::int8_t>("INT8", "-128") == -128);
     CHECK(only<std::uint64_t>("UINT64", "18446744073709551615") == 18446744073709551615u);
     CHECK(only<std::int64_t>("INT64", "-9223372036854775808") == std::numeric_limits<std::int64_t>::min());
@@ -159,6 +162,9 @@ TEST_CASE("numbers of every type are exact, and out of range they are refused")
     CHECK_FALSE(fits("FP32", "1e39"));
     CHECK_FALSE(fits("FP64", "1e309"));
     CHECK_FALSE(fits("FP16", "1e6"));
+    CHECK_FALSE(fits("FP8_E4M3", "1000"));
+    CHECK_FALSE(fits("FP8_E4M3", "\"Infinity\""));
+    CHECK_FALSE(fits("FP8_E5M2", "-70000"));
     CHECK_FALSE(fits("INT32", "\"NaN\""));
     CHECK_FALSE(fits("FP32", "\"one\""));
     CHECK_FALSE(fits("FP32", "null"));

@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(test::server_fixture, "extensions of chunks and trailers have 
 {
     options.limits.max_header_bytes = 1000;
     start();
-    const std::string head = "POST /v2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const std::string head = "POST /v2/models/m/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
     CHECK(status_with(*this, head + "1;" + std::string(100'000, 'a')) == 431);
     CHECK(status_with(*this, head + "0\r\nX: " + std::string(100'000, 'a')) == 431);
     CHECK(status_with(*this, head + "1\r\na\r\n0\r\nX: " + std::string(100'000, 'a')) == 431);

@@ -101,12 +101,14 @@ TEST_CASE_FIXTURE(test::server_fixture, "requests beyond the limits are refused,
     options.limits.max_body_bytes = 2000;
     options.limits.max_header_bytes = 1000;
     start();
-    const auto large = test::co_run(io, test::exchange(serving->port(), test::post("/v2", std::string(2001, 'x'))));
+    const auto large =
+        test::co_run(io, test::exchange(serving->port(), test::post("/v2/models/m/infer", std::string(2001, 'x'))));
     CHECK(test::status_of(large) == 413);
     CHECK(contains(large, "the body is longer than 2000 bytes"));
     const auto endless = test::co_run(
-        io, test::exchange(serving->port(), "POST /v2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFF\r\n" +
-                                                std::string(5000, 'x')));
+        io, test::exchange(serving->port(),
+                           "POST /v2/models/m/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFF\r\n" +
+                               std::string(5000, 'x')));
     CHECK(test::status_of(endless) == 413);
     const auto long_header =
         test::co_run(io, test::exchange(serving->port(), test::get("/v2", "X: " + std::string(2000, 'y') + "\r\n")));
@@ -132,7 +134,7 @@ TEST_CASE_FIXTURE(test::server_fixture, "idle, slow and silent connections are c
     write_all(slow, "GET /v2 HTTP/1.1\r\nHost:");
     CHECK(ends(*this, slow));
     auto half = test::connected(io, serving->port());
-    write_all(half, "POST /v2 HTTP/1.1\r\nContent-Length: 100\r\n\r\nabc");
+    write_all(half, "POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 100\r\n\r\nabc");
     CHECK(ends(*this, half));
 }
 
