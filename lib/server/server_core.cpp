@@ -39,10 +39,13 @@ std::chrono::nanoseconds sweep_interval(const connection_limits& limits)
     return std::clamp<std::chrono::nanoseconds>(shortest / 10, shortest_sweep, longest_sweep);
 }
 
-/// For messages and metrics: "cpu", or "gpu0" and so on.
+/// For messages and metrics: "cpu0", "gpu0" and so on; "device0" if it is not known before what it is.
 std::string device_name(const device_options& options, std::size_t index)
 {
-    return (options.kind == device_kind::host ? "cpu" : "gpu") + std::to_string(index);
+    const char* const kind = options.kind == device_kind::host   ? "cpu"
+                             : options.kind == device_kind::cuda ? "gpu"
+                                                                 : "device";
+    return kind + std::to_string(index);
 }
 
 } // namespace

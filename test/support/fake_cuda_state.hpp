@@ -404,10 +404,26 @@ struct fake_cuda::state {
 /// The fake that the functions of the table use.
 extern std::atomic<fake_cuda::state*> current_fake;
 
+/// The contexts that are current in a thread, the last one on top. Without a destructor: threads that wait for ever in
+/// an abandoned context never end, and the check for leaks does not always see their thread-local variables.
+class context_stack {
+public:
+    bool empty() const noexcept { return size_ == 0; }
+    std::size_t size() const noexcept { return size_; }
+    CUcontext& back() noexcept { return all_[size_ - 1]; }
+    CUcontext back() const noexcept { return all_[size_ - 1]; }
+    void push_back(CUcontext c) { all_.at(size_++) = c; }
+    void pop_back() noexcept { --size_; }
+
+private:
+    std::array<CUcontext, 16> all_{};
+    std::size_t size_ = 0;
+};
+
 /// The fake's state of a thread.
 struct fake_thread {
     std::uint64_t identity = 0;
-    std::vector<CUcontext> current;
+    context_stack current;
     bool told = false;
     bool in_callback = false;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
