@@ -36,6 +36,8 @@ device_options options_for(int seat)
     o.context.hang_timeout = 1s;
     // Kills from outside count; here the budget must not be spent.
     o.restart.max_restarts = 1'000'000;
+    // Clients go on without awaiting all of their runs while a device is rebuilt, and none of these may be refused.
+    o.queue.max_queued = 10'000;
     o.worker.staging_bytes = 1 << 20;
     o.worker.log = [](std::string_view) {};
     return o;
