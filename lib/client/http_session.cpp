@@ -43,7 +43,7 @@ http::request<http::string_body> make_message(const http_request& request, const
     message.set(http::field::host, where.text());
     message.set(http::field::user_agent, "coaccel-client/" COACCEL_VERSION_STRING);
     if (!key.empty())
-        message.set("X-API-Key", key);
+        message.set(http::field::authorization, "Bearer " + key);
     if (request.method == "POST") {
         message.set(http::field::content_type, request.json_bytes ? "application/octet-stream" : "application/json");
         if (request.json_bytes)

@@ -126,7 +126,8 @@ private:
         next_ += std::chrono::seconds(1);
         timer_.expires_at(next_);
         timer_.async_wait([this](error_code ec) {
-            if (ec)
+            // A timer that is due already cannot be cancelled.
+            if (ec || running_.load() == 0)
                 return;
             if (options_.on_progress)
                 options_.on_progress({clock::now() - begin_, counters_.answered.load(), counters_.failed.load()});

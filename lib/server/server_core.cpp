@@ -33,6 +33,9 @@ constexpr auto await_tuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::nanoseconds shortest_sweep = std::chrono::milliseconds(5);
 constexpr std::chrono::nanoseconds longest_sweep = std::chrono::milliseconds(500);
 
+// How long a device stays failed before it is tried again.
+constexpr std::chrono::nanoseconds revive_pause = std::chrono::seconds(5);
+
 std::chrono::nanoseconds sweep_interval(const connection_limits& limits)
 {
     const auto shortest = std::min({limits.idle_timeout, limits.header_timeout, limits.transfer_timeout});
@@ -101,7 +104,7 @@ asio::awaitable<result<void>> server_core::make_devices()
         BOOST_OUTCOME_CO_TRY(auto made, co_await device::async_create(executor_, wanted[i]));
         {
             const std::lock_guard lock(mutex_);
-            devices_.push_back({name, made});
+            devices_.push_back({name, made, {}});
         }
         BOOST_OUTCOME_CO_TRY(auto reported, metrics_.add(made, name));
         registrations_.push_back(std::move(reported));
@@ -171,6 +174,8 @@ asio::awaitable<void> server_core::close_late_connections()
             const auto now = clock::now();
             for (const auto& c : connections())
                 c->check_deadline(now);
+            if (!stopping())
+                revive_failed(now);
         } catch (const std::exception&) {
             failed = true;
         }
@@ -178,6 +183,27 @@ asio::awaitable<void> server_core::close_late_connections()
         if (failed)
             std::this_thread::sleep_for(shortest_sweep);
     }
+}
+
+/// A server has nobody who revives its devices by hand.
+void server_core::revive_failed(clock::time_point now)
+{
+    std::vector<device> failed;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto& d : devices_) {
+            if (d.made.status().state != device_state::failed) {
+                d.revive_at.reset();
+                continue;
+            }
+            if (d.revive_at && now >= *d.revive_at)
+                failed.push_back(d.made);
+            if (!d.revive_at || now >= *d.revive_at)
+                d.revive_at = now + revive_pause;
+        }
+    }
+    for (const auto& d : failed)
+        d.async_revive(asio::detached);
 }
 
 std::vector<std::shared_ptr<connection>> server_core::connections()

@@ -88,6 +88,7 @@ private:
     asio::awaitable<result<void>> start_parts();
     asio::awaitable<result<void>> make_devices();
     asio::awaitable<void> close_late_connections();
+    void revive_failed(clock::time_point now);
     asio::awaitable<void> stop_parts();
     asio::awaitable<void> wait_until_empty(clock::time_point limit, shutdown mode);
     asio::awaitable<void> stop_devices();
@@ -126,6 +127,8 @@ private:
     struct named_device {
         std::string name;
         device made;
+        /// When it is to be revived; none: it has not failed.
+        std::optional<clock::time_point> revive_at;
     };
     std::vector<named_device> devices_;
 };

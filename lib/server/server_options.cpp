@@ -102,6 +102,8 @@ error_code check_tenants(const server_options& o)
             return detail::option_error("a tenant has an empty name");
         if (t.api_key.empty())
             return named("tenant", name, detail::option_error("api_key is empty"));
+        if (t.api_key == o.telemetry_token)
+            return named("tenant", name, detail::option_error("api_key is the same as telemetry_token"));
         const auto [other, is_new] = keys.emplace(t.api_key, name);
         if (!is_new)
             return named(

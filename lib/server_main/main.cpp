@@ -18,10 +18,12 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <span>
 #include <string>
 #include <sys/resource.h>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -128,6 +130,23 @@ void run_handlers(asio::io_context& io)
     }
 }
 
+/// The folders that the options name and the system does not have, one message for each.
+std::vector<std::string> missing_folders(const ca::server::server_options& options)
+{
+    std::vector<std::string> missing;
+    const auto check = [&](const char* key, const std::filesystem::path& folder) {
+        std::error_code bad;
+        if (!std::filesystem::is_directory(folder, bad))
+            missing.push_back(std::string(key) + ": there is no folder " + folder.string());
+    };
+    check("model_folder", options.model_folder);
+    if (!options.page_folder.empty())
+        check("page_folder", options.page_folder);
+    if (options.access_log != "-" && options.access_log != "off")
+        check("access_log", std::filesystem::absolute(options.access_log).parent_path());
+    return missing;
+}
+
 /// As many descriptors as the system permits: each connection needs one, and shells usually set a limit of 1024.
 void raise_descriptor_limit() noexcept
 {
@@ -180,6 +199,11 @@ int main(int argc, char** argv)
     for (const auto& e : config.errors)
         std::cerr << "coaccel-serve: " << e.text() << '\n';
     if (!config.errors.empty())
+        return wrong_configuration;
+    const auto missing = missing_folders(config.options);
+    for (const auto& m : missing)
+        std::cerr << "coaccel-serve: " << m << '\n';
+    if (!missing.empty())
         return wrong_configuration;
     if (line.action == config_action::check) {
         std::cout << ca::server::config_text(config.options, ca::server::secrets::hidden);

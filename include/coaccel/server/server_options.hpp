@@ -36,7 +36,8 @@ struct version_policy {
 struct model_options {
     /// The most rows of a batch. 0: as many as the largest plan of the model has.
     std::uint32_t max_batch = 0;
-    /// How long a request waits for others that share its batch while it could start.
+    /// How long a request waits at most for others that share its batch. It waits only while requests come faster than
+    /// batches end: one that finds the model idle is run at once.
     std::chrono::nanoseconds max_delay = std::chrono::milliseconds(1);
     /// Batches that run at the same time on each device. From 1 to 64.
     int instances = 4;

@@ -73,7 +73,7 @@ constexpr config_key keys[] = {
     {mod, "max_batch", value_form::count, 0, 4294967295.0, COACCEL_MODEL(max_batch),
      "The most rows of a batch. 0: as many as the largest plan of the model has."},
     {mod, "max_delay", value_form::time, 0, 3600, COACCEL_MODEL(max_delay),
-     "How long a request waits for others that share its batch while it could start."},
+     "How long a request waits at most for others that share its batch; one that finds the model idle is run at once."},
     {mod, "instances", value_form::whole, 1, 64, COACCEL_MODEL(instances),
      "Batches that run at the same time on each device."},
     {mod, "replicas", value_form::count, 0, 4294967295.0, COACCEL_MODEL(replicas),

@@ -172,7 +172,7 @@ reply connection::model_reply(const route& where)
 {
     const auto model = core_->models().find(where.model);
     if (!model)
-        return error_reply(404, "there is no model " + in_quotes(where.model));
+        return error_reply(404, core_->models().why_not(where.model));
     auto picked = model->pick(where.version);
     if (!picked)
         return error_reply(picked.error() == errc::invalid_argument ? 404 : 503, picked.error().message());
@@ -217,7 +217,7 @@ void connection::begin_infer(const route& where)
     infer_exchange& e = *infer_;
     e.model = core_->models().find(where.model);
     if (!e.model)
-        return answer(error_reply(404, "there is no model " + in_quotes(where.model)));
+        return answer(error_reply(404, core_->models().why_not(where.model)));
     auto picked = e.model->pick(where.version);
     if (!picked)
         return answer(picked.error() == errc::invalid_argument ? error_reply(404, picked.error().message())

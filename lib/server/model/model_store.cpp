@@ -244,6 +244,15 @@ std::vector<std::shared_ptr<served_model>> model_store::all() const
     return models;
 }
 
+std::string model_store::why_not(std::string_view name) const
+{
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : index_)
+        if (entry.model == name && !entry.reason.empty())
+            return "model " + in_quotes(name) + " is not loaded: version " + entry.version + ": " + entry.reason;
+    return "there is no model " + in_quotes(name);
+}
+
 std::vector<index_entry> model_store::index() const
 {
     const std::lock_guard lock(mutex_);

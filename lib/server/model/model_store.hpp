@@ -49,6 +49,8 @@ public:
     std::shared_ptr<served_model> find(std::string_view name) const;
     std::vector<std::shared_ptr<served_model>> all() const;
     std::vector<index_entry> index() const;
+    /// Why find() has no such model, for clients.
+    std::string why_not(std::string_view name) const;
 
     /// Scans the folder, and loads the model. The handler is called when its versions have been loaded.
     ///

@@ -43,7 +43,7 @@ std::uint64_t number_in(std::string_view name)
 
 bool counts_against_version(const error_code& ec) noexcept
 {
-    return serve::is_version_failure(ec) && ec != errc::deadline_exceeded;
+    return serve::is_version_failure(ec) && ec != errc::deadline_exceeded && ec != errc::device_failed;
 }
 
 result<std::shared_ptr<served_model>> served_model::create(const asio::any_io_executor& ex, std::string name,

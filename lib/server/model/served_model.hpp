@@ -18,8 +18,9 @@
 
 namespace coaccel::server {
 
-/// Whether an error counts against the version that answered. A deadline does not, unlike serve::is_version_failure:
-/// clients choose it, and could force a rollback with short ones.
+/// Whether an error counts against the version that answered. Unlike serve::is_version_failure, a deadline does not:
+/// clients choose it, and could force a rollback with short ones. Neither does a failed device: all versions have the
+/// same ones.
 bool counts_against_version(const error_code& ec) noexcept;
 
 /// The version that answers a request. With a lease, the version is judged by the outcome.

@@ -67,6 +67,8 @@ void repository_state::decide(model_map::iterator m, actions& made)
         waiting = waiting || v.phase == version_phase::loading || v.phase == version_phase::unloading ||
                   (v.phase == version_phase::idle && v.may_start());
     }
+    if (!want.empty() && !waiting && !served)
+        load_older(m, want, made);
     if (!want.empty() && (waiting || !served))
         return;
     for (auto& [number, v] : m->second.versions)
@@ -74,6 +76,26 @@ void repository_state::decide(model_map::iterator m, actions& made)
             v.phase = version_phase::unloading;
             made.push_back({kind::unload, m->first, number});
         }
+}
+
+/// If no chosen version can be loaded and none answers, the highest other one is better than none.
+void repository_state::load_older(model_map::iterator m, const std::set<std::uint64_t>& want, actions& made)
+{
+    auto& versions = m->second.versions;
+    if (policy(m->first).how != version_policy::rule::latest ||
+        std::ranges::any_of(versions, [](const auto& v) { return v.second.phase != version_phase::idle; }))
+        return;
+    for (auto v = versions.rbegin(); v != versions.rend(); ++v) {
+        if (want.contains(v->first) || !v->second.may_start())
+            continue;
+        // One that is still being written is waited for.
+        if (v->second.can_start()) {
+            v->second.phase = version_phase::loading;
+            v->second.target = v->second.seen;
+            made.push_back({repository_action::kind::load, m->first, v->first});
+        }
+        return;
+    }
 }
 
 void repository_state::forget_gone(model_state& m)

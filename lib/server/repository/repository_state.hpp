@@ -147,6 +147,7 @@ private:
     std::set<std::uint64_t> wanted(std::string_view name, const model_state& m) const;
     void see(model_state& m, const scanned_model& scan, settling how);
     void decide(model_map::iterator m, actions& made);
+    void load_older(model_map::iterator m, const std::set<std::uint64_t>& want, actions& made);
     static void forget_gone(model_state& m);
 
     version_policy others_;

@@ -46,6 +46,24 @@ TEST_CASE("each connection is kept for all its requests")
     }
 }
 
+TEST_CASE("a test whose time ends with a line of progress ends")
+{
+    // Both are due at the same time.
+    const protocol_server server([](const auto&, auto& reply) {
+        reply.result(429);
+        return protocol_server::action::reply;
+    });
+    for (int i = 0; i < 3; ++i) {
+        auto options = load_of(server, 0);
+        options.count.reset();
+        options.duration = std::chrono::seconds(1);
+        options.connections = 2;
+        const auto report = client::run_load(options);
+        CHECK(report.failed() > 0);
+        CHECK(report.elapsed < std::chrono::seconds(20));
+    }
+}
+
 TEST_CASE("a server that closes connections costs no request")
 {
     const protocol_server server([](const auto&, auto&) { return protocol_server::action::reply_and_close; });

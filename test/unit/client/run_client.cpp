@@ -222,11 +222,11 @@ TEST_CASE("the key of the client is sent")
 {
     std::string seen;
     const protocol_server server([&seen](const auto& request, auto&) {
-        seen = std::string(request["X-API-Key"]);
+        seen = std::string(request["Authorization"]);
         return protocol_server::action::reply;
     });
     CHECK(run(server.url(), "", "health", "--key", "secret").status == 0);
-    CHECK(seen == "secret");
+    CHECK(seen == "Bearer secret");
 }
 
 TEST_SUITE_END();

@@ -110,10 +110,15 @@ TEST_CASE("coaccel-serve says what is wrong, and ends")
     served_process wrong({"--no-such-key", "1"});
     CHECK(wrong.says("--no-such-key"));
     CHECK(wrong.wait() == 2);
-    served_process checked({"--check-config", "--listen", "127.0.0.1:0"});
+    const test::temporary_folder models;
+    served_process checked({"--check-config", "--listen", "127.0.0.1:0", "--model-folder", models.path()});
     CHECK(checked.says("[server]"));
     CHECK(checked.says("device = best,worker,standby=1"));
     CHECK(checked.wait() == 0);
+    served_process misspelt({"--check-config", "--model-folder", models / "none", "--page-folder", models / "pages"});
+    CHECK(misspelt.says("model_folder: there is no folder " + (models / "none")));
+    CHECK(misspelt.says("page_folder: there is no folder"));
+    CHECK(misspelt.wait() == 2);
     test::server_fixture f;
     f.start();
     served_process taken({"--listen", "127.0.0.1:" + std::to_string(f.serving->port()), "--model-folder",

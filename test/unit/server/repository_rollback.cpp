@@ -103,11 +103,11 @@ TEST_CASE("only versions that the policy wants have problems, in every phase")
     CHECK_FALSE(s.problem_of("m"));
 }
 
-TEST_CASE("what clients cause does not count against a version")
+TEST_CASE("what clients and devices cause does not count against a version")
 {
     using coaccel::errc;
-    for (const auto e :
-         {errc::deadline_exceeded, errc::queue_full, errc::invalid_argument, errc::wrong_dtype, errc::length_mismatch})
+    for (const auto e : {errc::deadline_exceeded, errc::queue_full, errc::invalid_argument, errc::wrong_dtype,
+                         errc::length_mismatch, errc::device_failed})
         CHECK_FALSE(server::counts_against_version(e));
     CHECK_FALSE(server::counts_against_version(boost::asio::error::operation_aborted));
     CHECK(server::counts_against_version(errc::context_lost));

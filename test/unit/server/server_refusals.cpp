@@ -2,6 +2,8 @@
 
 #include <coaccel/core/log.hpp>
 
+#include <csignal>
+#include <fstream>
 #include <sys/resource.h>
 
 // What the header of a request is enough to refuse, and what all connections together may use.
@@ -159,6 +161,59 @@ TEST_CASE_FIXTURE(test::server_fixture, "a model without a version to load is an
     CHECK(loaded.status == 404);
     CHECK_MESSAGE(contains(loaded.body, "has no version that its option versions chooses"), loaded.body);
     CHECK(ask(test::post("/v2/repository/models/empty/load", "")).status == 404);
+}
+
+TEST_CASE_FIXTURE(test::server_fixture, "the reply for a model that is not loaded says why")
+{
+    test::save_model(folder.path(), "scale", 1, test::scale_set(2));
+    start();
+    CHECK(ask(test::post("/v2/repository/models/scale/unload", "")).status == 200);
+    const auto a = ask(test::post("/v2/models/scale/infer", test::json_request("1,2,3,4")));
+    CHECK(a.status == 404);
+    CHECK_MESSAGE(contains(a.body, "unloaded by a client"), a.body);
+}
+
+TEST_CASE_FIXTURE(test::server_fixture, "the token of the server is not the key of a tenant")
+{
+    options.tenants["a"].api_key = "secret";
+    options.telemetry_token = "secret";
+    const auto ec = try_start();
+    CHECK(ec == errc::invalid_option);
+    CHECK_MESSAGE(contains(ec.message(), "tenant a: api_key is the same as telemetry_token"), ec.message());
+}
+
+TEST_CASE_FIXTURE(test::server_fixture, "after a restart, an older version answers in place of a broken one")
+{
+    test::save_model(folder.path(), "scale", 1, test::scale_set(2));
+    test::save_model(folder.path(), "scale", 2, test::scale_set(3));
+    std::filesystem::create_directories(std::filesystem::path(folder.path()) / "scale" / "3");
+    std::ofstream(std::filesystem::path(folder.path()) / "scale" / "3" / "model.plan") << "broken";
+    start();
+    const auto request = test::post("/v2/models/scale/infer", test::json_request("1,2,3,4"));
+    CHECK(contains(ask(request).body, "[3,6,9,12]"));
+    CHECK(contains(ask(test::post("/v2/repository/index", "")).body, "UNAVAILABLE"));
+    // When it is whole, it takes over.
+    test::save_model(folder.path(), "scale", 3, test::scale_set(4));
+    CHECK(ask(test::post("/v2/repository/models/scale/load", "")).status == 200);
+    CHECK(contains(ask(request).body, "[4,8,12,16]"));
+}
+
+TEST_CASE_FIXTURE(test::server_fixture, "a device that has failed is tried again")
+{
+    test::save_model(folder.path(), "scale", 1, test::scale_set(2));
+    options.devices[0].isolation = isolation::worker;
+    options.devices[0].restart.max_restarts = 0;
+    start();
+    const auto request = test::post("/v2/models/scale/infer", test::json_request("1,2,3,4"));
+    CHECK(ask(request).status == 200);
+    const auto all = await(metrics.async_collect());
+    REQUIRE(all);
+    REQUIRE(all.value().devices.at(0).stats);
+    REQUIRE(::kill(all.value().devices[0].stats->hardware.process, SIGKILL) == 0);
+    test::run_until(io, [&] { return !serving->ready(); });
+    CHECK(ask(request).status == 503);
+    test::run_until(io, [&] { return serving->ready(); });
+    CHECK(ask(request).status == 200);
 }
 
 TEST_CASE_FIXTURE(test::server_fixture, "without tenants, anonymous requests cannot be refused")
