@@ -63,7 +63,9 @@ constexpr flag_entry flags[] = {
              o.where = parsed.value();
          return parsed ? "" : "http://HOST:PORT";
      }},
-    {"key", for_all, "KEY", "the API key; the environment variable COACCEL_API_KEY is not visible to other users",
+    {"key", for_all, "KEY",
+     "the API key, or the token of the server for index, sent as Authorization: Bearer KEY; the environment variable "
+     "COACCEL_API_KEY is not visible to other users",
      [](client_options& o, std::string_view v) -> std::string_view {
          o.key = v;
          return std::ranges::all_of(v, [](char c) { return c > ' ' && c <= '~'; }) && !v.empty()

@@ -1,3 +1,4 @@
+#include "await_elsewhere.hpp"
 #include "batched_plans.hpp"
 
 #include <coaccel/core/trace.hpp>
