@@ -67,7 +67,8 @@ std::string wrapped(std::string_view text, std::size_t indent)
     while (!text.empty()) {
         const auto end = std::min(text.find(' '), text.size());
         if (column == 0 || column + 1 + end > 96) {
-            all += (column == 0 ? "" : "\n") + std::string(indent, ' ');
+            all += column == 0 ? "" : "\n";
+            all.append(indent, ' ');
             column = indent;
         } else {
             all += ' ';
@@ -80,7 +81,7 @@ std::string wrapped(std::string_view text, std::size_t indent)
     return all + '\n';
 }
 
-std::string quoted(std::string value)
+std::string quoted(const std::string& value)
 {
     const bool plain = !value.empty() && value.front() != '"' && value.front() != ' ' && value.back() != ' ' &&
                        value.find(" #") == std::string::npos && value.front() != '#';
@@ -104,7 +105,7 @@ void append_section(std::string& all, section_kind kind, const config_target& ta
             continue;
         if (key.form == value_form::token && show == secrets::hidden)
             value = "********";
-        all += std::string(key.name) + " = " + quoted(std::move(value)) + '\n';
+        all += std::string(key.name) + " = " + quoted(value) + '\n';
     }
 }
 
