@@ -185,7 +185,7 @@ asio::awaitable<void> server_core::close_late_connections()
     }
 }
 
-/// A server has nobody who revives its devices by hand.
+/// Starts devices again that have failed, at intervals: no operation of the protocol does it.
 void server_core::revive_failed(clock::time_point now)
 {
     std::vector<device> failed;

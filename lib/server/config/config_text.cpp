@@ -21,7 +21,7 @@ std::string_view meaning_of(section_kind section) noexcept
     return {};
 }
 
-std::string placeholder(value_form form)
+std::string value_name(value_form form)
 {
     switch (form) {
     case value_form::text: return "TEXT";
@@ -151,7 +151,7 @@ std::string config_help(std::string_view program)
             if (key.section != section)
                 continue;
             const auto value = value_text(key, defaults.target());
-            all += "  " + std::string(prefix) + flag_name(key.name) + " " + placeholder(key.form) +
+            all += "  " + std::string(prefix) + flag_name(key.name) + " " + value_name(key.form) +
                    (value.empty() ? "" : "   (default " + value + ")") + "\n" + wrapped(key.help, 6);
         }
     }

@@ -157,18 +157,21 @@ asio::awaitable<void> model_store::load_by_hand(std::string name, done_handler d
         if (!stopping_)
             co_await scan(repository_state::settling::assumed);
         auto wanted = stopping_ ? std::nullopt : state_.load(name);
-        if (wanted && !state_.has_version(name)) {
+        if (wanted) {
+            // In any case: the state waits for the end of each action.
+            dispatch(std::move(*wanted));
+            if (state_.has_version(name)) {
+                wait_for(name, done);
+                co_return;
+            }
+        }
+        if (stopping_)
+            problem = stopped(name);
+        else if (wanted)
             problem = op_error(errc::invalid_argument, "model",
                                {in_quotes(name), " has no version that its option versions chooses"});
-        } else if (wanted) {
-            dispatch(std::move(*wanted));
-            wait_for(name, done);
-            co_return;
-        }
-        if (!problem)
-            problem = stopping_
-                          ? stopped(name)
-                          : op_error(errc::invalid_argument, "model", {"the folder has no model ", in_quotes(name)});
+        else
+            problem = op_error(errc::invalid_argument, "model", {"the folder has no model ", in_quotes(name)});
     } catch (const std::exception& e) {
         log_problem("a model is not loaded", e);
         problem = errc::out_of_memory;
