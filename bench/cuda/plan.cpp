@@ -8,6 +8,7 @@
 
 #include <boost/asio/detached.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <future>

@@ -2,6 +2,7 @@
 
 #include "device/overtaking.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 namespace coaccel::detail {

@@ -2,6 +2,7 @@
 
 #include "processes.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <future>
 #include <limits>

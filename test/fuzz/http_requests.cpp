@@ -11,6 +11,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 

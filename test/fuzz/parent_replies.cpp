@@ -6,6 +6,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <new>

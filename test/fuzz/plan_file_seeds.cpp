@@ -5,6 +5,8 @@
 
 #include <coaccel/ops/jit.hpp>
 
+#include <algorithm>
+
 namespace fuzz {
 namespace {
 

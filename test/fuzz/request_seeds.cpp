@@ -11,6 +11,8 @@
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
 
+#include <algorithm>
+
 namespace fuzz {
 
 using namespace coaccel;

@@ -3,6 +3,7 @@
 
 #include "input.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 

@@ -9,6 +9,7 @@
 
 #include <coaccel/plugin/export.hpp>
 
+#include <algorithm>
 #include <numeric>
 
 namespace {

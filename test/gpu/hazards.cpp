@@ -1,5 +1,6 @@
 #include "gpu.hpp"
 
+#include <algorithm>
 #include <array>
 #include <random>
 

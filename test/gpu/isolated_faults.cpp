@@ -1,6 +1,7 @@
 #include "fault_kernels.hpp"
 #include "isolated.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <memory>

@@ -2,6 +2,7 @@
 
 #include <coaccel/plan/plan_builder.hpp>
 
+#include <algorithm>
 #include <memory>
 
 // Runs of a plan with a kernel that faults for certain inputs, in worker processes with a standby.

@@ -1,5 +1,6 @@
 #include "gpu.hpp"
 
+#include <algorithm>
 #include <cuda.h>
 #include <dlfcn.h>
 #include <numeric>

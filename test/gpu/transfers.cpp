@@ -2,6 +2,7 @@
 
 #include <coaccel/core/dtype.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 

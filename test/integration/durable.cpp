@@ -1,5 +1,7 @@
 #include "durable_fixture.hpp"
 
+#include <algorithm>
+
 namespace test_integration_durable {
 
 using namespace test::durable_workers;

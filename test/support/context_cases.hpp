@@ -5,6 +5,7 @@
 
 #include <coaccel/ops/blas.hpp>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 

@@ -5,6 +5,7 @@
 
 #include <coaccel/plan/detail/plan_ops.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>

@@ -10,6 +10,7 @@
 #include <coaccel/plan/detail/plan_ops.hpp>
 #include <coaccel/plan/plan_builder.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 

@@ -10,7 +10,7 @@
 #include <boost/mp11/algorithm.hpp>
 #include <boost/mp11/list.hpp>
 
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -181,22 +181,6 @@ constexpr std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xcbf29
     return seed;
 }
 
-template <class Op>
-concept typed_op = requires { typename Op::value_type; };
-
-template <class Op>
-std::string op_name()
-{
-    std::string text{std::string_view(Op::name)};
-    if constexpr (typed_op<Op>)
-        text.append("<").append(to_string(dtype_v<typename Op::value_type>));
-    if constexpr (requires { typename Op::source_type; })
-        text.append(" from ").append(to_string(dtype_v<typename Op::source_type>));
-    if constexpr (typed_op<Op>)
-        text.append(">");
-    return text;
-}
-
 /// The number of buffers that an op names.
 template <class Op>
 constexpr std::size_t count_operands()
@@ -237,7 +221,7 @@ consteval dtype number_type()
 
 /// Describes a field that is not an operand.
 template <class F>
-void describe_value(op_field& field) noexcept
+constexpr void describe_value(op_field& field) noexcept
 {
     field.what = op_field::kind::value;
     field.holds = content_of<F>;
@@ -248,68 +232,109 @@ void describe_value(op_field& field) noexcept
         };
 }
 
+/// A field, and where it is in a sample of its op.
+struct placed_field {
+    op_field field;
+    const void* place;
+};
+
+/// The description of an op type as constants. An op type adds only these to a program, because there are hundreds of
+/// them; make_info, which is compiled once, does the rest.
+struct op_constants {
+    std::string_view name;
+    std::size_t type_count = 0; ///< How many element types are part of the name.
+    dtype value_type = dtype::u8;
+    dtype source_type = dtype::u8;
+    std::uint32_t size = 0;
+    std::uint32_t reply_size = 0;
+    library lib = library::memory;
+    op_role role = op_role::compute;
+    bool pure = false;
+    bool may_overlap = false;
+    error_code (*check)(const void*) = nullptr;
+    bool (*overwrites)(const void*) noexcept = nullptr;
+    bool (*accepts)(const void*, const void*) = nullptr;
+    std::uint64_t (*state)(const void*) noexcept = nullptr;
+    std::uint64_t (*work)(const void*) noexcept = nullptr;
+    const void* sample = nullptr;
+    std::span<const placed_field> fields{};
+    std::span<const std::string_view> scalars{};
+    /// The op's own function. Null: `fields` has all fields.
+    void (*describe)(op_info&) = nullptr;
+};
+
+/// Exceptions: std::bad_alloc.
+COACCEL_DECL op_info make_info(const op_constants& constants);
+
 template <class Op>
-void describe_fields(op_info& info)
+inline const Op sample_of{};
+
+template <class Op, class Member>
+constexpr placed_field place_field() noexcept
 {
-    static const Op sample{};
-    const auto* base = reinterpret_cast<const char*>(&sample);
-    using members = boost::describe::describe_members<Op, boost::describe::mod_public>;
-    boost::mp11::mp_for_each<members>([&](auto member) {
-        const auto& value = sample.*member.pointer;
-        using field_type = std::remove_cvref_t<decltype(value)>;
-        op_field field{member.name, static_cast<std::uint32_t>(reinterpret_cast<const char*>(&value) - base),
-                       static_cast<std::uint16_t>(sizeof(field_type)), op_field::kind::value};
-        if constexpr (is_operand<field_type>) {
-            field.what = op_field::kind::operand;
-            field.mode = field_type::mode;
-            field.type = dtype_v<typename field_type::value_type>;
-            info.operands.push_back(field);
-        } else
-            describe_value<field_type>(field);
-        if constexpr (requires { Op::scalars; })
-            if (std::ranges::find(Op::scalars, field.name) != Op::scalars.end())
-                field.variable = op_field::parameter::by_address;
-        info.id = hash(field.name, info.id ^ (std::uint64_t(field.offset) << 16 | field.size));
-        info.fields.push_back(field);
-    });
+    using field_type = std::remove_cvref_t<decltype(std::declval<Op>().*Member::pointer)>;
+    op_field field{Member::name, 0, static_cast<std::uint16_t>(sizeof(field_type)), op_field::kind::value};
+    if constexpr (is_operand<field_type>) {
+        field.what = op_field::kind::operand;
+        field.mode = field_type::mode;
+        field.type = dtype_v<typename field_type::value_type>;
+    } else
+        describe_value<field_type>(field);
+    return {field, &(sample_of<Op>.*Member::pointer)};
 }
 
 template <class Op>
-op_info make_info()
+inline constexpr auto fields_of = []<class... Members>(boost::mp11::mp_list<Members...>) {
+    return std::array<placed_field, sizeof...(Members)>{place_field<Op, Members>()...};
+}(boost::mp11::mp_rename<boost::describe::describe_members<Op, boost::describe::mod_public>, boost::mp11::mp_list>());
+
+template <class Op>
+constexpr op_constants make_constants() noexcept
 {
-    op_info info;
-    info.name = op_name<Op>();
-    info.id = hash(info.name);
-    info.size = sizeof(Op);
+    op_constants made{.name = Op::name, .size = sizeof(Op), .lib = Op::lib};
+    if constexpr (requires { typename Op::value_type; }) {
+        made.type_count = 1;
+        made.value_type = dtype_v<typename Op::value_type>;
+        if constexpr (requires { typename Op::source_type; }) {
+            made.type_count = 2;
+            made.source_type = dtype_v<typename Op::source_type>;
+        }
+    }
     if constexpr (!std::is_void_v<typename Op::reply>) {
         static_assert(std::is_trivially_copyable_v<typename Op::reply>, "an op's reply is plain data");
-        info.reply_size = sizeof(typename Op::reply);
+        made.reply_size = sizeof(typename Op::reply);
         if constexpr (requires(const Op& o, const typename Op::reply& r) { o.accepts(r); })
-            info.accepts = [](const void* op, const void* reply) -> bool {
+            made.accepts = [](const void* op, const void* reply) -> bool {
                 return static_cast<const Op*>(op)->accepts(*static_cast<const typename Op::reply*>(reply));
             };
     }
-    info.lib = Op::lib;
     if constexpr (requires { Op::role; })
-        info.role = Op::role;
+        made.role = Op::role;
     if constexpr (requires { Op::pure; })
-        info.pure = Op::pure;
+        made.pure = Op::pure;
     if constexpr (requires { Op::may_overlap; })
-        info.may_overlap = Op::may_overlap;
+        made.may_overlap = Op::may_overlap;
     if constexpr (requires(const Op& o) { o.overwrites(); })
-        info.overwrites = [](const void* op) noexcept -> bool { return static_cast<const Op*>(op)->overwrites(); };
+        made.overwrites = [](const void* op) noexcept -> bool { return static_cast<const Op*>(op)->overwrites(); };
     if constexpr (requires(const Op& o) { o.state(); })
-        info.state = [](const void* op) noexcept { return static_cast<const Op*>(op)->state(); };
+        made.state = [](const void* op) noexcept { return static_cast<const Op*>(op)->state(); };
     if constexpr (requires(const Op& o) { o.work(); })
-        info.work = [](const void* op) noexcept { return static_cast<const Op*>(op)->work(); };
-    info.check = [](const void* op) { return static_cast<const Op*>(op)->check(); };
+        made.work = [](const void* op) noexcept { return static_cast<const Op*>(op)->work(); };
+    made.check = [](const void* op) { return static_cast<const Op*>(op)->check(); };
 
-    if constexpr (requires { Op::describe(info); })
-        Op::describe(info);
-    else
-        describe_fields<Op>(info);
-    return info;
+    if constexpr (requires(op_info& info) { Op::describe(info); })
+        made.describe = [](op_info& info) { Op::describe(info); };
+    else {
+        made.sample = &sample_of<Op>;
+        made.fields = fields_of<Op>;
+        if constexpr (requires { Op::scalars; })
+            made.scalars = Op::scalars;
+    }
+    return made;
 }
+
+template <class Op>
+inline constexpr op_constants constants_of = make_constants<Op>();
 
 } // namespace detail
 
@@ -319,7 +344,7 @@ op_info make_info()
 template <op Op>
 const op_info& info_of()
 {
-    static const op_info info = detail::make_info<Op>();
+    static const op_info info = detail::make_info(detail::constants_of<Op>);
     return info;
 }
 

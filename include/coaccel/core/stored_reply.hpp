@@ -8,6 +8,14 @@
 
 namespace coaccel {
 
+namespace detail {
+
+/// Describes an op that writes its reply to the operand at this offset.
+/// Exceptions: std::bad_alloc.
+COACCEL_DECL void describe_stored_reply(op_info& info, const op_info& own, std::size_t offset, dtype type);
+
+} // namespace detail
+
 /// Ops whose reply can be stored in device memory.
 template <class Op>
 concept op_with_storable_reply = op<Op> && element<typename Op::reply> && requires { requires Op::storable_reply; };
@@ -38,16 +46,7 @@ struct stored_reply {
     static void describe(op_info& info)
     {
         static_assert(offsetof(stored_reply, op) == 0, "backends read the op at the address of this struct");
-        const op_info& own = info_of<Op>();
-        info.name = own.name + " stored";
-        info.id = detail::hash("stored reply", own.id);
-        info.fields = own.fields;
-        info.operands = own.operands;
-        const op_field to{"dst",           static_cast<std::uint16_t>(offsetof(stored_reply, dst)),
-                          sizeof(any_ref), op_field::kind::operand,
-                          access::write,   dtype_v<typename Op::reply>};
-        info.fields.push_back(to);
-        info.operands.push_back(to);
+        detail::describe_stored_reply(info, info_of<Op>(), offsetof(stored_reply, dst), dtype_v<typename Op::reply>);
     }
 };
 

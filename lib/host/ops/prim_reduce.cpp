@@ -3,6 +3,7 @@
 #include "prim/neutral.hpp"
 #include "prim/reduction_shape.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace coaccel::host {

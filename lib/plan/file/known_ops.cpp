@@ -15,14 +15,18 @@ namespace {
 
 using op_map = std::map<std::string, known_op, std::less<>>;
 
+void add(op_map& all, const op_info& info, const void* defaults)
+{
+    known_op made{&info, std::vector<op_unit>(op_units(info.size))};
+    std::memcpy(made.defaults.data(), defaults, info.size);
+    all.emplace(info.name, std::move(made));
+}
+
 template <op Op>
 void add(op_map& all)
 {
     // In static storage, so that the bytes between its fields are zero.
-    static const Op defaults{};
-    known_op made{&info_of<Op>(), std::vector<op_unit>(op_units(sizeof(Op)))};
-    std::memcpy(made.defaults.data(), &defaults, sizeof(Op));
-    all.emplace(made.info->name, std::move(made));
+    add(all, info_of<Op>(), &sample_of<Op>);
 }
 
 /// A plan stores the reply of an op that has a storable one.

@@ -2,6 +2,7 @@
 
 #include "server/protocol/in_quotes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 #include "server/protocol/element_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>

@@ -106,6 +106,36 @@ static_assert(has_gemm<half> && has_gemm<bfloat16> && has_gemm<std::complex<floa
 static_assert(has_dot<float> && has_dot<double> && !has_dot<half> && !has_dot<std::int32_t> &&
               !has_dot<std::complex<float>>);
 
+// Not templates: compiled once, and not for each op.
+
+struct all_names {
+    std::map<std::uint64_t, std::string> ids;
+    std::map<std::string, int> names;
+
+    void check(const op_info& info, std::size_t size, std::size_t operands, const op_info& again)
+    {
+        CAPTURE(info.name);
+        CHECK(info.id != 0);
+        CHECK(ids.emplace(info.id, info.name).second);
+        CHECK(++names[info.name] == 1);
+        CHECK(info.size == size);
+        CHECK(info.operands.size() == operands);
+        CHECK(&info == &again);
+    }
+};
+
+void check_refs(const op_info& info, const void* op)
+{
+    CAPTURE(info.name);
+    for (const auto& f : info.operands) {
+        CHECK(f.size == sizeof(any_ref));
+        CHECK(std::size_t(f.offset) + f.size <= info.size);
+        const auto* ref = reinterpret_cast<const any_ref*>(static_cast<const char*>(op) + f.offset);
+        CHECK(ref->type == f.type);
+        CHECK(ref->device == 0);
+    }
+}
+
 struct row {
     const op_info* info;
     const char* name;
@@ -289,20 +319,10 @@ TEST_CASE("every op is plain data")
 
 TEST_CASE("every op and element type has its own id and name")
 {
-    std::map<std::uint64_t, std::string> ids;
-    std::map<std::string, int> names;
-    each_op([&]<class Op>() {
-        const auto& info = info_of<Op>();
-        CAPTURE(info.name);
-        CHECK(info.id != 0);
-        CHECK(ids.emplace(info.id, info.name).second);
-        CHECK(++names[info.name] == 1);
-        CHECK(info.size == sizeof(Op));
-        CHECK(info.operands.size() == detail::count_operands<Op>());
-        CHECK(&info == &info_of<Op>());
-    });
-    CHECK(ids.size() > 100);
-    CHECK(!ids.contains(detail::user_op_id));
+    all_names all;
+    each_op([&]<class Op>() { all.check(info_of<Op>(), sizeof(Op), detail::count_operands<Op>(), info_of<Op>()); });
+    CHECK(all.ids.size() > 100);
+    CHECK(!all.ids.contains(detail::user_op_id));
 }
 
 TEST_CASE("ops that disagree about a layout, or a field's name, have different ids")
@@ -315,16 +335,8 @@ TEST_CASE("ops that disagree about a layout, or a field's name, have different i
 TEST_CASE("the ref of each operand can be read without the type of the op")
 {
     each_op([]<class Op>() {
-        Op op{};
-        const auto& info = info_of<Op>();
-        CAPTURE(info.name);
-        for (const auto& f : info.operands) {
-            CHECK(f.size == sizeof(any_ref));
-            CHECK(std::size_t(f.offset) + f.size <= info.size);
-            const auto* ref = reinterpret_cast<const any_ref*>(reinterpret_cast<const char*>(&op) + f.offset);
-            CHECK(ref->type == f.type);
-            CHECK(ref->device == 0);
-        }
+        const Op op{};
+        check_refs(info_of<Op>(), &op);
     });
 }
 

@@ -2,6 +2,7 @@
 
 #include "prim_fixture.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace test_cuda_prim_workspace {

@@ -6,6 +6,7 @@
 #include <boost/asio.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace test_device_faults {

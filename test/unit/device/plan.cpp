@@ -12,6 +12,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <future>
 #include <numeric>
 #include <optional>

@@ -1,5 +1,7 @@
 #include "plan_list_fixture.hpp"
 
+#include <algorithm>
+
 namespace test_device_plan_list_sets {
 
 using namespace test::plan_lists;

@@ -9,6 +9,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>

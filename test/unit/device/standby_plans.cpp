@@ -1,5 +1,7 @@
 #include "standby_fixture.hpp"
 
+#include <algorithm>
+
 namespace test_device_standby_plans {
 
 using namespace test::standby;

@@ -7,6 +7,7 @@
 #include <boost/mp11/algorithm.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 

@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <set>
@@ -134,17 +135,18 @@ TEST_SUITE_BEGIN("plan file");
 TEST_CASE("every op that a plan can contain is read as it was written")
 {
     int ops = 0;
+    // Not a template: compiled once, and not for each op.
+    const auto check = [&](const op_info& info) {
+        if (info.reply_size != 0 &&
+            std::ranges::none_of(info.operands, [](const op_field& f) { return writes(f.mode); }))
+            return;
+        CAPTURE(info.name);
+        check_same(plan_of(info));
+        ++ops;
+    };
     test::for_each_op([&]<class Op>() {
-        const op_info& info = info_of<Op>();
-        bool writes_something = info.reply_size == 0;
-        for (const op_field& f : info.operands)
-            writes_something |= writes(f.mode);
         if constexpr (detail::is_plan_op<Op> && detail::stands_alone<Op> && !op_with_storable_reply<Op>)
-            if (writes_something) {
-                CAPTURE(info.name);
-                check_same(plan_of(info));
-                ++ops;
-            }
+            check(info_of<Op>());
     });
     CHECK(ops > 90);
 }

@@ -5,6 +5,7 @@
 #include <boost/asio/detached.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -11,6 +11,7 @@
 #include <boost/asio/use_future.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>

@@ -11,6 +11,7 @@
 #include <boost/beast/http/error.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>

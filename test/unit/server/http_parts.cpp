@@ -9,6 +9,7 @@
 #include <boost/beast/http/error.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
