@@ -31,8 +31,9 @@ set_tests_properties(consumer.install PROPERTIES LABELS package FIXTURES_SETUP p
 coaccel_consumer(find_package OPTIONS -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 set_tests_properties(consumer.find_package PROPERTIES FIXTURES_REQUIRED prefix)
 # Without CUDA, which coaccel must do without too. Position-independent code lets ccache use the objects of the static
-# libraries for the shared ones.
-set(options -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
+# libraries for the shared ones. Several sources per object, because all of coaccel is compiled.
+set(options -DCOACCEL_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCOACCEL_CUDA=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
 set(targets consumer without_cuda beside_asio telemetry configuration)
 coaccel_consumer(add_subdirectory OPTIONS ${options} TARGETS ${targets})
 coaccel_consumer(shared OPTIONS ${options} -DBUILD_SHARED_LIBS=ON TARGETS ${targets})

@@ -1,5 +1,6 @@
 // coaccel-serve: an inference server for the plan files of a folder. `coaccel-serve --help` lists its options.
 #include "server/config/server_config.hpp"
+#include "server/repository/unknown_models.hpp"
 
 #include <coaccel/core/config.hpp>
 #include <coaccel/core/log.hpp>
@@ -206,6 +207,9 @@ int main(int argc, char** argv)
     if (!missing.empty())
         return wrong_configuration;
     if (line.action == config_action::check) {
+        for (const auto& warning :
+             ca::server::unknown_models(config.options, ca::server::scan_models(config.options.model_folder)))
+            std::cerr << "coaccel-serve: " << warning << '\n';
         std::cout << ca::server::config_text(config.options, ca::server::secrets::hidden);
         return 0;
     }

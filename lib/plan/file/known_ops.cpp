@@ -6,9 +6,11 @@
 #include <coaccel/ops/prim.hpp>
 #include <coaccel/ops/rand.hpp>
 
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace coaccel::detail {
 namespace {
@@ -26,7 +28,8 @@ template <op Op>
 void add(op_map& all)
 {
     // In static storage, so that the bytes between its fields are zero.
-    add(all, info_of<Op>(), &sample_of<Op>);
+    static constinit const Op defaults{};
+    add(all, info_of<Op>(), &defaults);
 }
 
 /// A plan stores the reply of an op that has a storable one.

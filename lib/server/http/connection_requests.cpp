@@ -342,7 +342,12 @@ void connection::controlled(const error_code& ec)
 {
     if (!ec)
         return answer(reply());
-    answer(error_reply(ec == errc::invalid_argument ? 404 : 400, ec.message()));
+    if (ec == errc::invalid_argument)
+        return answer(error_reply(404, ec.message()));
+    // The model is the reason.
+    if (ec == errc::start_failed)
+        return answer(error_reply(400, ec.message()));
+    answer(failure_reply(ec));
 }
 
 void connection::begin_telemetry()

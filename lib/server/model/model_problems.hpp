@@ -26,6 +26,15 @@ inline error_code stopped(const std::string& name)
     return detail::op_error(errc::actor_stopped, "model", {in_quotes(name), ": the server is stopping"});
 }
 
+/// What a client is told about a load that has failed: errc::start_failed if the reason is the model, and otherwise the
+/// error, after which the same load may succeed.
+inline errc cause_of(const error_code& ec) noexcept
+{
+    const bool elsewhere =
+        ec == fault::busy || ec == fault::stopped || ec == errc::device_failed || ec == errc::device_lost;
+    return elsewhere ? errc_of(ec) : errc::start_failed;
+}
+
 } // namespace coaccel::server
 
 #endif

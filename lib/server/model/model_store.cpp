@@ -2,6 +2,7 @@
 
 #include "server/model/model_problems.hpp"
 #include "server/protocol/in_quotes.hpp"
+#include "server/repository/unknown_models.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/log.hpp>
@@ -95,6 +96,9 @@ asio::awaitable<void> model_store::scan(repository_state::settling how)
     for (const auto& problem : state_.new_problems())
         detail::log(log_level::warning, "model folder: " + problem);
     publish_index();
+    if (!std::exchange(scanned_, true))
+        for (const auto& warning : unknown_models(options_, found))
+            detail::log(log_level::warning, warning);
 }
 
 asio::awaitable<void> model_store::scan_at_intervals()
@@ -125,9 +129,12 @@ void model_store::publish_index()
 
 error_code model_store::problem_of(const std::string& name) const
 {
-    if (const auto found = state_.problem_of(name))
-        return op_error(errc::start_failed, "model", {in_quotes(name), " version ", found->version, ": ", found->text});
-    return {};
+    const auto found = state_.problem_of(name);
+    if (!found)
+        return {};
+    const auto cause = causes_.find({name, found->version});
+    return op_error(cause == causes_.end() ? errc::start_failed : cause->second, "model",
+                    {in_quotes(name), " version ", found->version, ": ", found->text});
 }
 
 void model_store::wait_for(const std::string& name, done_handler done)

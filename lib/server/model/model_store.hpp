@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -54,8 +55,8 @@ public:
 
     /// Scans the folder, and loads the model. The handler is called when its versions have been loaded.
     ///
-    /// Errors: errc::invalid_argument if the folder has no such model; errc::start_failed with the reason if one of
-    /// its versions could not be loaded.
+    /// Errors: errc::invalid_argument if the folder has no such model; errc::start_failed with the reason if one of its
+    /// versions cannot be loaded; errc::device_failed and others if the same load may succeed later.
     void load(std::string name, done_handler done);
     /// Unloads the model. The handler is called after its last request.
     ///
@@ -115,6 +116,9 @@ private:
     std::vector<device> devices_;
     repository_state state_;
     std::map<std::string, work> work_;
+    /// Of the last load of each version that failed, as cause_of().
+    std::map<std::pair<std::string, std::uint64_t>, errc> causes_;
+    bool scanned_ = false;
     asio::steady_timer interval_;
     asio::steady_timer settled_;
     bool stopping_ = false;

@@ -99,18 +99,23 @@ asio::awaitable<void> model_store::carry_out(task what)
 asio::awaitable<void> model_store::load_or_unload(repository_action what)
 {
     std::string problem;
+    errc cause = errc::start_failed;
     try {
         if (what.what == repository_action::kind::unload) {
             co_await unload_one(what);
         } else {
             auto loaded = co_await load_one(what);
-            if (!loaded)
+            if (!loaded) {
                 problem = loaded.error().message();
+                cause = cause_of(loaded.error());
+            }
         }
     } catch (const std::exception& e) {
         problem = e.what();
+        cause = errc::out_of_memory;
     }
     work_[what.model].fresh.reset();
+    causes_.insert_or_assign({what.model, what.version}, cause);
     if (!problem.empty() && !stopping_)
         detail::log(log_level::warning,
                     "model " + what.model + " version " + std::to_string(what.version) +

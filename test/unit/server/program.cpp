@@ -105,6 +105,22 @@ TEST_CASE("coaccel-serve serves, and ends with status 0 on SIGTERM")
     CHECK(p.wait() == 0);
 }
 
+TEST_CASE("coaccel-serve warns of options for a model that it does not have")
+{
+    test::temporary_folder folder;
+    test::save_model(folder.path(), "scale", 1, test::scale_set(2));
+    const std::string file = folder / "serve.conf";
+    std::ofstream(file) << "[server]\nlisten = 127.0.0.1:0\ndevice = cpu\nmodel_folder = " << folder.path()
+                        << "\n[model scael]\nmax_batch = 4\n";
+    const std::string warning = "[model scael]: " + folder.path() + " has no model \"scael\"; did you mean scale?";
+    served_process checked({"--check-config", "--config", file});
+    CHECK(checked.says(warning));
+    CHECK(checked.wait() == 0);
+    served_process serving({"--config", file, "--log", "warning"});
+    CHECK(serving.says(warning));
+    (void)serving.port();
+}
+
 TEST_CASE("coaccel-serve says what is wrong, and ends")
 {
     served_process wrong({"--no-such-key", "1"});

@@ -191,6 +191,11 @@ TEST_CASE_FIXTURE(test::server_fixture, "a device that has failed for good gives
     CHECK(ask(test::get("/v2/health/ready")).status == 503);
     CHECK(ask(test::get("/v2/health/live")).status == 200);
     CHECK(ask(test::get("/v2/models/scale/ready")).status == 503);
+    // Loading a model fails for the same reason.
+    test::save_model(folder.path(), "other", 1, test::scale_set(3));
+    const auto load = ask(test::post("/v2/repository/models/other/load", ""));
+    CHECK_MESSAGE(load.status == 503, load.body);
+    CHECK(contains(load.head, "Retry-After: "));
 }
 
 TEST_CASE_FIXTURE(test::server_fixture, "tenants are known by their keys, and have their rates")
