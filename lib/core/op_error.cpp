@@ -5,7 +5,8 @@
 
 namespace coaccel::detail {
 
-void message_part::append_to(std::string& text) const
+// Exported, because the component `serve` uses it.
+COACCEL_DECL void message_part::append_to(std::string& text) const
 {
     if (what_ == kind::text) {
         text += text_;
