@@ -100,8 +100,13 @@ error_code sealed_memory::forbid_writing()
     if (::mmap(memory_, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
         MAP_FAILED)
         return failed("memory of " + std::to_string(bytes_) + " bytes cannot be sealed", errno);
-    const bool sealed = ::fcntl(fd_.get(), F_ADD_SEALS, seals_for(memory_access::read_only)) == 0;
-    const int reason = errno;
+    // Pages that the kernel is moving or writing out are busy for a moment. It waits for them, but not for long.
+    bool sealed = false;
+    int reason = EBUSY;
+    for (int tries = 0; tries < 3 && !sealed && reason == EBUSY; ++tries) {
+        sealed = ::fcntl(fd_.get(), F_ADD_SEALS, seals_for(memory_access::read_only)) == 0;
+        reason = errno;
+    }
     void* const again = sealed ? map_read_only(fd_.get(), bytes_, memory_) : map_writable(fd_.get(), bytes_, memory_);
     if (again == MAP_FAILED)
         return make_error_with_message(errc::context_lost,
