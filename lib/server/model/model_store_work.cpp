@@ -115,7 +115,14 @@ asio::awaitable<void> model_store::load_or_unload(repository_action what)
         cause = errc::out_of_memory;
     }
     work_[what.model].fresh.reset();
-    causes_.insert_or_assign({what.model, what.version}, cause);
+    try {
+        if (problem.empty())
+            causes_.erase({what.model, what.version});
+        else
+            causes_.insert_or_assign({what.model, what.version}, cause);
+    } catch (const std::exception&) {
+        // Without memory, clients are told that the model is the reason.
+    }
     if (!problem.empty() && !stopping_)
         detail::log(log_level::warning,
                     "model " + what.model + " version " + std::to_string(what.version) +
