@@ -129,7 +129,12 @@ result<child_process> child_process::start(const child_setup& setup)
     // Not the affinity of the launcher thread, which inherited it from the thread that first needed the launcher.
     const auto affinity = setup.affinity.empty() ? affinity_of_thread() : setup.affinity;
     plan.affinity = affinity;
+    plan.exec_limit = setup.exec_limit;
     auto made = thread->start(plan);
+    if (made.late)
+        return make_error_with_message(errc::start_failed, setup.program + ": not executed within " +
+                                                               std::to_string(setup.exec_limit.count()) +
+                                                               " ms, so the new process was killed");
     if (made.error != 0 && made.call)
         return system_failure(made.error, errc::start_failed, setup.program + ": " + made.call);
     if (made.error != 0)

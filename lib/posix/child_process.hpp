@@ -6,6 +6,7 @@
 
 #include <coaccel/core/result.hpp>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct child_setup {
     int oom_score_raise = 0;
     /// The CPUs on which the child may run; empty: those of the thread that starts it.
     cpu_mask affinity{};
+    /// How long the new process may take to execute the program, which it does not if something stops it before.
+    std::chrono::milliseconds exec_limit = std::chrono::seconds(5);
 };
 
 class launcher;

@@ -23,4 +23,11 @@ error_code not_a_file(const char* verb, const std::string& path)
     return failed(verb, path, "it is not a regular file");
 }
 
+error_code shortened_file(const std::string& path, std::uint64_t has, std::uint64_t needs)
+{
+    return failed("read", path,
+                  "it has " + std::to_string(has) + " bytes, but " + std::to_string(needs) +
+                      " are needed: another program has shortened it");
+}
+
 } // namespace coaccel::detail

@@ -16,11 +16,16 @@ class launcher::state {
 public:
     spawned start(const spawn_plan& plan)
     {
-        order mine{plan, {}};
+        order mine(plan);
         std::unique_lock lock(mutex_);
         orders_.push_back(&mine);
         changed_.notify_all();
-        changed_.wait(lock, [&] { return mine.made.has_value(); });
+        changed_.wait(lock, [&] { return mine.begun; });
+        // Several short waits: time in which this process, and with it the child, was stopped counts as one of them.
+        for (int waits = 1;
+             !changed_.wait_for(lock, plan.exec_limit / waits_for_exec, [&] { return mine.made.has_value(); }); ++waits)
+            if (waits >= waits_for_exec)
+                mine.child.give_up();
         return std::move(*mine.made);
     }
 
@@ -33,8 +38,10 @@ public:
                 return;
             order& next = *orders_.front();
             orders_.pop_front();
+            next.begun = true;
+            changed_.notify_all();
             lock.unlock();
-            auto made = spawn(next.plan);
+            auto made = spawn(next.plan, next.child);
             lock.lock();
             next.made = std::move(made);
             changed_.notify_all();
@@ -49,8 +56,14 @@ public:
     }
 
 private:
+    static constexpr int waits_for_exec = 10;
+
     struct order {
+        explicit order(const spawn_plan& p) noexcept : plan(p) {}
+
         const spawn_plan& plan;
+        starting_child child;
+        bool begun = false;
         std::optional<spawned> made;
     };
 

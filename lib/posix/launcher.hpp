@@ -23,7 +23,8 @@ public:
     launcher& operator=(const launcher&) = delete;
     ~launcher();
 
-    /// Blocks until the program runs or has failed to start.
+    /// Blocks until the program runs or has failed to start. A child that does not execute it within the limit of the
+    /// plan is killed, so that it does not keep all others from being started.
     spawned start(const spawn_plan& plan);
 
 private:

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <climits>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -168,6 +171,19 @@ unsigned descriptor_limit() noexcept
     return known ? static_cast<unsigned>(std::min<rlim_t>(limit.rlim_cur, INT_MAX)) : 1U << 16;
 }
 
+/// -1 if it is unknown.
+pid_t pid_of(int pidfd) noexcept
+{
+    char path[40];
+    (void)std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    char text[512] = {};
+    const unique_fd file(::open(path, O_RDONLY | O_CLOEXEC));
+    if (!file || ::read(file.get(), text, sizeof text - 1) <= 0)
+        return -1;
+    const char* const line = std::strstr(text, "Pid:\t");
+    return line ? std::atoi(line + 5) : -1;
+}
+
 } // namespace
 
 bool kill_child(pid_t pid, int pidfd) noexcept
@@ -180,10 +196,26 @@ bool kill_child(pid_t pid, int pidfd) noexcept
     siginfo_t info{};
     if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
         return errno == ECHILD;
-    return ::kill(pid, SIGKILL) == 0 || errno != EPERM;
+    // Other values would mean several processes.
+    return pid > 0 && (::kill(pid, SIGKILL) == 0 || errno != EPERM);
 }
 
-spawned spawn(const spawn_plan& plan) noexcept
+void starting_child::give_up() noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    const int pidfd = std::atomic_ref(pidfd_).load();
+    if (!over_ && pidfd >= 0)
+        killed_ = kill_child(pid_of(pidfd), pidfd) || killed_;
+}
+
+bool starting_child::started() noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    over_ = true;
+    return killed_;
+}
+
+spawned spawn(const spawn_plan& plan, starting_child& child) noexcept
 {
     void* const stack =
         ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -192,12 +224,14 @@ spawned spawn(const spawn_plan& plan) noexcept
     task t{plan, ::getpid(), {}, 0, descriptor_limit(), 0, nullptr};
     set_oom_score(t);
     spawned made;
-    int pidfd = -1;
     signal_mask before = 0;
     set_mask(every_signal, &before);
     made.pid = __clone(&run_child, static_cast<char*>(stack) + stack_bytes,
-                       CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &t, &pidfd);
+                       CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &t, &child.pidfd_);
     const int code = errno;
+    // From here on nobody else uses the descriptor, which may be closed.
+    const bool killed = child.started();
+    const int pidfd = child.pidfd_;
     set_mask(before, nullptr);
     ::munmap(stack, stack_bytes);
     if (made.pid < 0)
@@ -213,9 +247,16 @@ spawned spawn(const spawn_plan& plan) noexcept
         return {-1, {}, ENOSYS, "clone with CLONE_PIDFD"};
     }
     const unique_fd first(pidfd);
-    made.pidfd = unique_fd(t.error == 0 ? ::fcntl(pidfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
+    made.pidfd = unique_fd(t.error == 0 && !killed ? ::fcntl(pidfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
     if (made.pidfd)
         return made;
+    if (t.error == 0 && killed) {
+        // Again, because the kernel tells the number of the descriptor shortly before it can be used: that signal may
+        // have reached no process.
+        if (kill_child(made.pid, pidfd))
+            reap(P_PIDFD, pidfd);
+        return {-1, {}, ETIMEDOUT, nullptr, true};
+    }
     const int why = t.error != 0 ? t.error : errno;
     const char* const call = t.error != 0 ? t.call : "fcntl";
     if (t.error != 0 || kill_child(made.pid, pidfd))

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <optional>
 #include <poll.h>
@@ -22,6 +24,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace test_posix_child_process {
 
@@ -89,6 +92,64 @@ child_process stopped_shell(std::vector<int> descriptors = {}, std::vector<std::
 std::string proc(const child_process& child)
 {
     return "/proc/" + std::to_string(child.pid());
+}
+
+/// A program that the kernel does not open for execution while this has a lease on it: a child waits for that in
+/// execve(), at most the 45 s of /proc/sys/fs/lease-break-time.
+class held_program {
+public:
+    held_program() : old_(std::signal(SIGIO, SIG_IGN))
+    {
+        fs::copy_file("/bin/true", path);
+        file_ = unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        held_ = ::fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0;
+        if (!held_)
+            MESSAGE("not checked: the temporary folder has no leases");
+    }
+    ~held_program()
+    {
+        let_go();
+        fs::remove(path);
+        std::signal(SIGIO, old_);
+    }
+
+    explicit operator bool() const { return held_; }
+    void let_go() { file_.reset(); }
+
+    child_setup setup(std::chrono::milliseconds limit) const
+    {
+        return {.program = path, .arguments = {}, .environment = {}, .descriptors = {}, .exec_limit = limit};
+    }
+
+    const std::string path = fs::temp_directory_path() / ("coaccel-held-" + std::to_string(::getpid()));
+
+private:
+    void (*old_)(int);
+    unique_fd file_;
+    bool held_ = false;
+};
+
+/// The state of a process and its parent, as in /proc/PID/stat; '?' if there is no such process.
+std::pair<char, pid_t> state_of(pid_t pid)
+{
+    const auto stat = text_of("/proc/" + std::to_string(pid) + "/stat");
+    std::istringstream in(stat.substr(std::min(stat.rfind(')'), stat.size() - 1) + 1));
+    std::pair<char, pid_t> found{'?', 0};
+    in >> found.first >> found.second;
+    return found;
+}
+
+/// A child of this process that has not executed its program yet.
+std::optional<pid_t> find_unexecuted()
+{
+    std::error_code ignored;
+    const auto own = fs::read_symlink("/proc/self/exe");
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const int pid = std::atoi(entry.path().filename().c_str());
+        if (pid > 0 && fs::read_symlink(entry.path() / "exe", ignored) == own && state_of(pid).second == ::getpid())
+            return pid;
+    }
+    return std::nullopt;
 }
 
 } // namespace
@@ -300,6 +361,60 @@ TEST_CASE("a program that cannot be run is an error with its name and the reason
         CHECK(message.find(why) != std::string::npos);
     }
     ::unlink(name.c_str());
+    CHECK_FALSE(has_children());
+}
+
+TEST_CASE("a child whose execve hangs is killed, and others can be started")
+{
+    const auto before = descriptors_of("self");
+    {
+        const held_program held;
+        if (!held)
+            return;
+        const auto began = std::chrono::steady_clock::now();
+        const auto child = child_process::start(held.setup(std::chrono::milliseconds(200)));
+        // Less than the kernel waits for the lease.
+        CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(30));
+        REQUIRE_FALSE(child);
+        CHECK(child.error() == errc::start_failed);
+        CHECK(child.error().message() == held.path + ": not executed within 200 ms, so the new process was killed");
+        CHECK_FALSE(has_children());
+    }
+    CHECK(descriptors_of("self") == before);
+    CHECK(child_process::start(shell("exit 4")).value().wait() == end{false, 4});
+}
+
+TEST_CASE("a child that is stopped before execve is killed, and others can be started")
+{
+    held_program held;
+    if (!held)
+        return;
+    const auto setup = held.setup(std::chrono::seconds(2));
+    auto stopped = std::async(std::launch::async, [&setup] { return child_process::start(setup); });
+    std::optional<pid_t> caught;
+    while (!caught && stopped.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+        caught = find_unexecuted();
+    if (!caught) {
+        MESSAGE("not checked: the child could not be caught");
+        return;
+    }
+    if (::kill(*caught, SIGSTOP) != 0) {
+        MESSAGE("not checked: this machine is so slow that the child was killed for its delay");
+        return;
+    }
+    while (state_of(*caught).first != 'T' && state_of(*caught).first != '?')
+        std::this_thread::yield();
+    held.let_go();
+    // It waits for its turn.
+    auto other = std::async(std::launch::async, [] { return child_process::start(shell("exit 4")); });
+    const bool ends = stopped.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    CHECK(ends);
+    if (!ends)
+        ::kill(*caught, SIGCONT);
+    const auto child = stopped.get();
+    REQUIRE_FALSE(child);
+    CHECK(child.error() == errc::start_failed);
+    CHECK(other.get().value().wait() == end{false, 4});
     CHECK_FALSE(has_children());
 }
 
