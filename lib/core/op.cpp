@@ -2,7 +2,22 @@
 
 #include <algorithm>
 
-namespace coaccel::detail {
+namespace coaccel {
+
+std::string_view to_string(capture_obstacle o) noexcept
+{
+    switch (o) {
+    case capture_obstacle::none: return "none";
+    case capture_obstacle::reply: return "its reply belongs to one run";
+    case capture_obstacle::state: return "it uses a state of the host";
+    case capture_obstacle::scratch_memory: return "it needs memory that is allocated for each run";
+    case capture_obstacle::host_work: return "it is not only work on a stream";
+    case capture_obstacle::unknown_code: return "it calls a function of other code";
+    }
+    return "unknown";
+}
+
+namespace detail {
 
 op_info make_info(const op_constants& c)
 {
@@ -21,6 +36,8 @@ op_info make_info(const op_constants& c)
     info.role = c.role;
     info.pure = c.pure;
     info.may_overlap = c.may_overlap;
+    info.obstacle = c.obstacle;
+    info.obstacle_of = c.obstacle_of;
     info.check = c.check;
     info.overwrites = c.overwrites;
     info.accepts = c.accepts;
@@ -57,4 +74,5 @@ void describe_stored_reply(op_info& info, const op_info& own, std::size_t offset
     info.operands.push_back(to);
 }
 
-} // namespace coaccel::detail
+} // namespace detail
+} // namespace coaccel

@@ -1,5 +1,7 @@
 #include "plan/content_registry.hpp"
 
+#include "posix/mapped_file.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -54,9 +56,15 @@ public:
     std::optional<content_map::iterator> place;
 };
 
-bool has_bytes_of(const plan_content& a, const plan_content& b) noexcept
+bool can_be_read(const plan_content& c)
 {
-    return a.data.get() == b.data.get() || std::memcmp(a.data.get(), b.data.get(), a.bytes) == 0;
+    return !check_content(c, 0, c.bytes);
+}
+
+bool has_bytes_of(const plan_content& a, const plan_content& b)
+{
+    return a.data.get() == b.data.get() ||
+           (can_be_read(a) && can_be_read(b) && std::memcmp(a.data.get(), b.data.get(), a.bytes) == 0);
 }
 
 /// A content of this hash and length whose identity is none of these; null if there is none.
@@ -78,6 +86,11 @@ std::shared_ptr<used_content> find_other(const content_map& all, const content_m
 }
 
 } // namespace
+
+error_code check_content(const plan_content& c, std::uint64_t offset, std::uint64_t count)
+{
+    return c.file ? c.file->check({c.data.get() + offset, static_cast<std::size_t>(count)}) : error_code();
+}
 
 plan_content identify_content(const plan_content& c)
 {
@@ -105,7 +118,8 @@ plan_content identify_content(const plan_content& c)
         else
             different.push_back(std::move(other));
     }
-    return {.data = {own, c.data.get()}, .bytes = c.bytes, .id = c.id, .identity = own->content.identity};
+    return {
+        .data = {own, c.data.get()}, .bytes = c.bytes, .id = c.id, .identity = own->content.identity, .file = c.file};
 }
 
 std::size_t identified_contents()

@@ -2,6 +2,8 @@
 
 #include <coaccel/plan/plan_description.hpp>
 
+#include <algorithm>
+
 namespace coaccel {
 namespace {
 
@@ -101,6 +103,13 @@ plan_memory plan_description::memory() const noexcept
 bool plan_description::repeatable() const noexcept
 {
     return data_ && data_->repeatable();
+}
+
+bool plan_description::capturable() const noexcept
+{
+    return data_ && std::ranges::all_of(data_->ops, [](const detail::listed_op& o) {
+               return detail::obstacle_of(o) == capture_obstacle::none;
+           });
 }
 
 std::vector<plan_argument> plan_description::inputs() const

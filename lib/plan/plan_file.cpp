@@ -34,7 +34,9 @@ result<detail::plan_file_source> open_file(const std::string& path, content_chec
 {
     BOOST_OUTCOME_TRY(auto file, detail::mapped_file::open(path));
     const auto bytes = file->bytes();
-    return detail::plan_file_source{.bytes = bytes, .owner = std::move(file), .check = check, .name = path};
+    const auto* const mapped = file.get();
+    return detail::plan_file_source{
+        .bytes = bytes, .owner = std::move(file), .check = check, .name = path, .mapped = mapped};
 }
 
 } // namespace

@@ -77,7 +77,9 @@ void add_plan(const plan_data& plan, const node_names& names, std::string& nodes
             nodes += slot_box(names.slot(plan, i), plan.slots[i]);
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
         const listed_op& o = plan.ops[i];
-        nodes += "    " + names.op(i) + " [shape=ellipse, label=" + op_label(plan, i) + "];\n";
+        const bool captured = obstacle_of(o) == capture_obstacle::none;
+        nodes += "    " + names.op(i) + " [shape=ellipse, " + (captured ? "" : "style=dashed, ") +
+                 "label=" + op_label(plan, i) + "];\n";
         for (const op_field& f : o.info->operands) {
             const std::string slot = names.slot(plan, ref_of(o, f).slot);
             const access mode = mode_of(o, f);

@@ -148,6 +148,12 @@ inline access mode_of(const listed_op& o, const op_field& f) noexcept
     return only_written ? access::write : f.mode;
 }
 
+/// Why the op cannot be part of a CUDA graph.
+inline capture_obstacle obstacle_of(const listed_op& o) noexcept
+{
+    return o.info->find_obstacle(o.record.op.data());
+}
+
 inline bool reads(access a) noexcept
 {
     return a != access::write;

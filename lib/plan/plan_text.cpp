@@ -65,6 +65,8 @@ std::string text_of(const plan_data& plan, std::size_t at, generator_numbers& nu
             add(f.name, f.what == op_field::kind::operand ? text_of(plan, ref_of(o, f))
                                                           : value_text(f, field_data(o, f), numbers));
     }
+    if (const capture_obstacle why = obstacle_of(o); why != capture_obstacle::none)
+        made.append("; cannot be captured: ").append(to_string(why));
     return made + "\n";
 }
 

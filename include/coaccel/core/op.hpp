@@ -46,6 +46,19 @@ constexpr bool makes_buffer(op_role r) noexcept
     return r == op_role::allocate || r == op_role::adopt;
 }
 
+/// Why an op cannot be part of a CUDA graph, which is made once and runs any number of times.
+enum class capture_obstacle : std::uint8_t {
+    none,           ///< It can be part of a graph.
+    reply,          ///< Its reply is copied to host memory that belongs to one run.
+    state,          ///< It uses a state of the host: a graph would do the same in each run.
+    scratch_memory, ///< It needs device memory that is allocated for each run.
+    host_work,      ///< It is not only work on a stream.
+    unknown_code,   ///< It calls a function about which the library knows nothing.
+};
+
+/// The reason as text, such as "its reply belongs to one run"; "unknown" for a value that is not a capture_obstacle.
+COACCEL_DECL std::string_view to_string(capture_obstacle o) noexcept;
+
 struct op_info;
 
 namespace detail {
@@ -101,6 +114,9 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
 /// - `std::uint64_t work() const noexcept`: distinguishes ops with equal operand sizes that take different times.
 /// - `std::shared_ptr<const void> keep() const`: an object that must live until the op ends.
 /// - `static constexpr op_role role`: what the device has to know about it; `compute` without it.
+/// - `static constexpr capture_obstacle obstacle`, or `capture_obstacle obstacle() const noexcept` if it depends on the
+///   fields: why the op cannot be part of a CUDA graph. Without it: `host_work` for a role other than `compute`,
+///   `state` for an op with `state()`, `reply` for an op with a reply, `none` for all others.
 #define COACCEL_OP(library_, op_, reply_, ...)                                                                         \
     using reply = reply_;                                                                                              \
     static constexpr std::string_view name = #library_ "." #op_;                                                       \
@@ -149,14 +165,17 @@ struct op_field {
 
 /// Everything the library knows about an op type, derived once from its description.
 struct op_info {
-    std::string name;                           ///< With the element type, such as "blas.gemm<f32>".
-    std::uint64_t id = 0;                       ///< A hash of name and layout.
-    std::uint32_t size = 0;                     ///< The size of the op in bytes.
-    std::uint32_t reply_size = 0;               ///< The size of the reply in bytes.
-    library lib = library::memory;              ///< The library it belongs to.
-    op_role role = op_role::compute;            ///< What it does.
-    bool pure = false;                          ///< Whether it depends on, and changes, only its fields and operands.
-    bool may_overlap = false;                   ///< Whether operands may overlap; `check` decides how.
+    std::string name;                ///< With the element type, such as "blas.gemm<f32>".
+    std::uint64_t id = 0;            ///< A hash of name and layout.
+    std::uint32_t size = 0;          ///< The size of the op in bytes.
+    std::uint32_t reply_size = 0;    ///< The size of the reply in bytes.
+    library lib = library::memory;   ///< The library it belongs to.
+    op_role role = op_role::compute; ///< What it does.
+    bool pure = false;               ///< Whether it depends on, and changes, only its fields and operands.
+    bool may_overlap = false;        ///< Whether operands may overlap; `check` decides how.
+    /// Why ops of this type cannot be part of a CUDA graph, unless `obstacle_of` is given. The value for a description
+    /// that is not made by info_of is the cautious one.
+    capture_obstacle obstacle = capture_obstacle::unknown_code;
     std::vector<op_field> fields;               ///< All fields.
     std::vector<op_field> operands;             ///< The fields that are buffers.
     error_code (*check)(const void*) = nullptr; ///< Calls `check` of the op.
@@ -168,6 +187,11 @@ struct op_info {
     std::uint64_t (*state)(const void* op) noexcept = nullptr;
     /// Calls `work` of the op; null: the sizes of its operands tell how long it takes.
     std::uint64_t (*work)(const void* op) noexcept = nullptr;
+    /// Calls `obstacle` of the op; null: it does not depend on the fields.
+    capture_obstacle (*obstacle_of)(const void* op) noexcept = nullptr;
+
+    /// Why this op cannot be part of a CUDA graph.
+    capture_obstacle find_obstacle(const void* op) const noexcept { return obstacle_of ? obstacle_of(op) : obstacle; }
 };
 
 namespace detail {
@@ -251,11 +275,13 @@ struct op_constants {
     op_role role = op_role::compute;
     bool pure = false;
     bool may_overlap = false;
+    capture_obstacle obstacle = capture_obstacle::none;
     error_code (*check)(const void*) = nullptr;
     bool (*overwrites)(const void*) noexcept = nullptr;
     bool (*accepts)(const void*, const void*) = nullptr;
     std::uint64_t (*state)(const void*) noexcept = nullptr;
     std::uint64_t (*work)(const void*) noexcept = nullptr;
+    capture_obstacle (*obstacle_of)(const void*) noexcept = nullptr;
     const void* sample = nullptr;
     std::span<const placed_field> fields{};
     std::span<const std::string_view> scalars{};
@@ -288,6 +314,20 @@ inline constexpr auto fields_of = []<class... Members>(boost::mp11::mp_list<Memb
     return std::array<placed_field, sizeof...(Members)>{place_field<Op, Members>()...};
 }(boost::mp11::mp_rename<boost::describe::describe_members<Op, boost::describe::mod_public>, boost::mp11::mp_list>());
 
+/// The obstacle of an op type, if it does not depend on the fields.
+template <class Op>
+consteval capture_obstacle obstacle_of_type() noexcept
+{
+    if constexpr (requires { capture_obstacle(Op::obstacle); })
+        return Op::obstacle;
+    else if constexpr (requires { requires Op::role != op_role::compute; })
+        return capture_obstacle::host_work;
+    else if constexpr (requires(const Op& o) { o.state(); })
+        return capture_obstacle::state;
+    else
+        return std::is_void_v<typename Op::reply> ? capture_obstacle::none : capture_obstacle::reply;
+}
+
 template <class Op>
 constexpr op_constants make_constants() noexcept
 {
@@ -314,6 +354,10 @@ constexpr op_constants make_constants() noexcept
         made.pure = Op::pure;
     if constexpr (requires { Op::may_overlap; })
         made.may_overlap = Op::may_overlap;
+    if constexpr (requires(const Op& o) { o.obstacle(); })
+        made.obstacle_of = [](const void* op) noexcept { return static_cast<const Op*>(op)->obstacle(); };
+    else
+        made.obstacle = obstacle_of_type<Op>();
     if constexpr (requires(const Op& o) { o.overwrites(); })
         made.overwrites = [](const void* op) noexcept -> bool { return static_cast<const Op*>(op)->overwrites(); };
     if constexpr (requires(const Op& o) { o.state(); })

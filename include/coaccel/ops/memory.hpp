@@ -42,13 +42,14 @@ struct copy {
 };
 
 /// The location of managed memory.
-enum class place : std::uint8_t { device, host };
+enum class place : std::uint8_t { device, /**< The device's memory. */ host /**< The host's memory. */ };
 BOOST_DESCRIBE_ENUM(place, device, host)
 
 /// Moves managed memory to where it will be used next. Does nothing on the host backend.
 template <element T>
 struct prefetch {
     using value_type = T;
+    static constexpr capture_obstacle obstacle = capture_obstacle::host_work;
 
     inout<T> target;          ///< Managed memory.
     place to = place::device; ///< The place of its next use.
@@ -89,6 +90,7 @@ BOOST_DESCRIBE_ENUM(advice, read_mostly, unset_read_mostly, prefer_device, prefe
 template <element T>
 struct advise {
     using value_type = T;
+    static constexpr capture_obstacle obstacle = capture_obstacle::host_work;
 
     inout<T> target;                   ///< Managed memory.
     advice what = advice::read_mostly; ///< Its expected use.
@@ -107,6 +109,8 @@ struct advise {
 
 /// Returns the unused memory in the pools of the device to the system.
 struct trim {
+    static constexpr capture_obstacle obstacle = capture_obstacle::host_work;
+
     error_code check() const noexcept { return {}; }
 
     COACCEL_OP(memory, trim, void)

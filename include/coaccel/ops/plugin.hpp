@@ -49,6 +49,7 @@ public:
     using reply = void;
     static constexpr std::string_view name = "plugin.call";
     static constexpr library lib = library::user;
+    static constexpr capture_obstacle obstacle = capture_obstacle::unknown_code;
 
     call_op() noexcept = default;
     /// Made by `call`.

@@ -73,17 +73,20 @@ public:
     plan_memory memory() const noexcept; ///< The memory that it needs.
     /// Whether a run that was lost with its context can run again: all ops are pure, and there are no states.
     bool repeatable() const noexcept;
+    /// Whether all ops can be part of a CUDA graph, so that a run on a GPU is one launch. Otherwise a run puts its ops
+    /// on a stream one by one. to_text() says which ops cannot, and why.
+    bool capturable() const noexcept;
     std::vector<plan_argument> inputs() const;     ///< In the order in which they were added.
     std::vector<plan_argument> parameters() const; ///< In the order in which they were added.
     std::vector<plan_argument> outputs() const;    ///< In the order in which they were added.
     /// How many rows of a batch it computes, if the shape of an input or output says so; 0 if none does.
     std::uint64_t rows() const noexcept;
 
-    /// One line for each slot and for each op with all its fields.
+    /// One line for each slot and for each op with all its fields. It says which ops cannot be part of a CUDA graph.
     std::string to_text() const;
 
     /// A graph in the language of Graphviz: slots are boxes, ops are ellipses, edges lead from what an op reads and to
-    /// what it writes.
+    /// what it writes. Ops that cannot be part of a CUDA graph are dashed.
     std::string to_graphviz() const;
 
     /// Writes the plan with its constants, initial states and kernels to a file. Equal constants are in the file once.
@@ -101,8 +104,9 @@ public:
     /// default value. The call blocks.
     ///
     /// Constants are not copied: their memory is a mapping of the file, which lasts as long as the description and the
-    /// plans made from it. The file may be removed, or replaced by save(). If another program shortens it or changes
-    /// its content in place, the constants are undefined, and reading one that no longer exists is a SIGBUS.
+    /// plans made from it. The file may be removed, or replaced by save(). If another program changes its content in
+    /// place, the constants are undefined. If another program shortens it, a device that needs a missing constant ends
+    /// the load with errc::file_failed; shortening it while the device reads this constant is a SIGBUS.
     ///
     /// Errors: errc::file_failed if the file cannot be read; errc::file_invalid if it is damaged, not a plan, or a set
     /// of plans, which plan_set_description::load reads; errc::file_version if its format has another version;

@@ -148,11 +148,7 @@ error_code finish(backend& b, bound_op& o) noexcept
 
 void add_jit_ops(op_table& table)
 {
-    table.add(jit::launch_op_id, {.prepare = prepare_launch,
-                                  .enqueue = launch,
-                                  .finish = finish,
-                                  .capturable = always_capturable,
-                                  .update = update});
+    table.add(jit::launch_op_id, {.prepare = prepare_launch, .enqueue = launch, .finish = finish, .update = update});
     table.add<jit::occupancy_op>({.prepare = prepare_occupancy, .enqueue = ask_occupancy, .finish = finish});
 }
 

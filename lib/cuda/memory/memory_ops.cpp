@@ -200,9 +200,8 @@ error_code finish_blocking_op(backend& b, bound_op& o) noexcept
 template <class... Ts>
 void add_memory_ops_for(op_table& table, type_list<Ts...>)
 {
-    (table.add<memory::fill<Ts>>({.enqueue = fill<Ts>, .commands = fill_commands<Ts>, .capturable = always_capturable}),
-     ...);
-    (table.add<memory::copy<Ts>>({.enqueue = copy<Ts>, .capturable = always_capturable}), ...);
+    (table.add<memory::fill<Ts>>({.enqueue = fill<Ts>, .commands = fill_commands<Ts>}), ...);
+    (table.add<memory::copy<Ts>>({.enqueue = copy<Ts>}), ...);
     (table.add<detail::write_op<Ts>>({.prepare = write<Ts>, .finish = end_copy}), ...);
     (table.add<detail::read_op<Ts>>({.prepare = read<Ts>, .finish = end_copy}), ...);
     (table.add<detail::collect_op<Ts>>({.prepare = collect<Ts>, .finish = end_copy}), ...);

@@ -67,7 +67,7 @@ error_code plan_instance::find_codes()
 bool plan_instance::recordable() const noexcept
 {
     return std::ranges::all_of(ops_,
-                               [](const bound_op& o) { return code_of(o).capturable && code_of(o).capturable(o.op); });
+                               [](const bound_op& o) { return o.info->find_obstacle(o.op) == capture_obstacle::none; });
 }
 
 void plan_instance::bind(states which) noexcept

@@ -1,6 +1,7 @@
 #include "cuda/plan/plan_instances.hpp"
 
 #include "cuda/backend.hpp"
+#include "cuda/blas/address_kernel.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
 
@@ -8,6 +9,12 @@
 #include <utility>
 
 namespace coaccel::cuda {
+
+// Resources are destroyed in the reverse order of creation, and graphs contain the kernels of address_kernel.
+plan_instances::plan_instances(backend& b) : backend_(b)
+{
+    (void)b.resources().get<address_kernel>();
+}
 
 plan_instance* plan_instances::find(std::uint64_t id) noexcept
 {

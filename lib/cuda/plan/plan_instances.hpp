@@ -33,7 +33,7 @@ class plan_instances final : public detail::library_resources {
 public:
     static constexpr coaccel::library lib = coaccel::library::plan;
 
-    explicit plan_instances(backend& b) noexcept : backend_(b) {}
+    explicit plan_instances(backend& b);
 
     /// Null if it is not loaded.
     plan_instance* find(std::uint64_t id) noexcept;

@@ -41,7 +41,7 @@ result<progress> plan_recording::step(stream_state& lane)
         return go_to(recorder_ ? stage::warm_up : stage::loaded);
     case stage::warm_up: return next(warm_up_.advance(*recorder_), stage::wait);
     case stage::wait: return wait_for_warm_up(lane);
-    case stage::prepare: return prepare_ops();
+    case stage::prepare: return prepare_ops(lane);
     case stage::capture: return capture();
     case stage::instantiate:
         return next(job_.run([&i = instance_, s = recorder_->native] { return i.instantiate(s); }), stage::end);
@@ -78,11 +78,15 @@ error_code plan_recording::make_wait(stream_state& waiting, stream_state& for_wo
     return backend_.wait(to, e);
 }
 
+result<progress> plan_recording::wait_for_recorder(stream_state& lane)
+{
+    return job_.run(
+        [&b = backend_, own = recorder_->native, after = lane.native] { return wait_on_own_stream(b, own, after); });
+}
+
 result<progress> plan_recording::wait_for_warm_up(stream_state& lane)
 {
-    BOOST_OUTCOME_TRY(const auto done, job_.run([&b = backend_, own = recorder_->native, after = lane.native] {
-        return wait_on_own_stream(b, own, after);
-    }));
+    BOOST_OUTCOME_TRY(const auto done, wait_for_recorder(lane));
     if (done == progress::pending)
         return done;
     if (auto ec = warm_up_.finish())
@@ -92,19 +96,29 @@ result<progress> plan_recording::wait_for_warm_up(stream_state& lane)
 }
 
 // Still with the spare states: an op may be launched, and must not change the real ones.
-result<progress> plan_recording::prepare_ops()
+result<progress> plan_recording::prepare_ops(stream_state& lane)
 {
     backend::stream where(*recorder_);
     const auto ops = instance_.ops();
     while (next_ < ops.size()) {
+        if (commands_ >= op_sequence::most_commands) {
+            BOOST_OUTCOME_TRY(const auto done, wait_for_recorder(lane));
+            if (done == progress::pending)
+                return done;
+            commands_ = 0;
+        }
         BOOST_OUTCOME_TRY(const auto ready, backend_.prepare(where, ops[next_]));
         if (ready == readiness::pending)
             return progress::pending;
-        if (ready == readiness::ready)
+        if (ready == readiness::ready) {
             ++next_;
-        else if (++surprises_ > most_surprises)
+            surprises_ = 0;
+            continue;
+        }
+        if (++surprises_ > most_surprises)
             return make_error_with_message(errc::backend_error,
                                            "plan.load: " + ops[next_].info->name + " cannot be recorded");
+        commands_ += backend::commands_of(ops[next_]);
     }
     instance_.bind(plan_instance::states::real);
     return go_to(stage::capture);

@@ -38,7 +38,8 @@ private:
     progress go_to(stage next) noexcept;
     error_code start(stream_state& lane);
     result<progress> wait_for_warm_up(stream_state& lane);
-    result<progress> prepare_ops();
+    result<progress> wait_for_recorder(stream_state& lane);
+    result<progress> prepare_ops(stream_state& lane);
     result<progress> capture();
     error_code make_wait(stream_state& waiting, stream_state& for_work);
     result<readiness> fail(stream_state& lane);
@@ -51,8 +52,10 @@ private:
     /// The next op to prepare.
     std::size_t next_ = 0;
     int captures_ = 0;
-    /// Ops that were launched by their second preparation.
+    /// How often the next op was launched by its preparation, because its library has no longer what the warm-up made.
     int surprises_ = 0;
+    /// The commands of such launches that the device may not have completed.
+    std::size_t commands_ = 0;
     error_code failure_;
     helper_job job_;
 };

@@ -266,7 +266,6 @@ error_code finish(backend& b, bound_op& o) noexcept
 template <op... Ops>
 void add_all(op_table& table, type_list<Ops...>)
 {
-    // Not capturable: a graph would produce the same numbers each time.
     (table.add<Ops>({.prepare = prepare<Ops>, .enqueue = enqueue<Ops>, .finish = finish, .commands = commands}), ...);
 }
 

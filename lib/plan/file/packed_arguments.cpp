@@ -84,6 +84,7 @@ void complete(op_info& info, const jit::launch_head&)
     info.id = jit::launch_op_id;
     info.name = "jit.launch";
     info.lib = library::jit;
+    info.obstacle = capture_obstacle::none;
     for (op_field& f : info.fields)
         if (f.what == op_field::kind::value && f.holds == op_field::content::number)
             f.variable = op_field::parameter::by_value;

@@ -63,6 +63,8 @@ struct plan_file_source {
     content_check check = content_check::hash;
     /// Of the file, for messages.
     std::string name;
+    /// The file, if the bytes are its mapping.
+    const mapped_file* mapped = nullptr;
 };
 
 /// Errors: as plan_description::load.

@@ -289,7 +289,7 @@ result<read_plans> read_file(const plan_file_source& file, plan_file_form wanted
     file_problem problem;
     if (const auto description = open_description(file.bytes, problem)) {
         const std::size_t end = sizeof(plan_file_header) + description->size();
-        content_reader contents(file.bytes.subspan(end), end, file.owner, file.check, problem);
+        content_reader contents(file, end, problem);
         description_reader reader(*description, contents, problem);
         if (reader.run(wanted))
             return read_plans{reader.set_name(), reader.take_plans()};

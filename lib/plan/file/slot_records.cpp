@@ -165,9 +165,9 @@ bool content_reader::read(const slot_record& s, plan_content& made)
     if (s.bytes > area_.size())
         return problem_.invalid({"its content has ", s.bytes, " bytes, the rest of the file ", area_.size()});
     const auto content = area_.first(static_cast<std::size_t>(s.bytes));
-    if (check_ == content_check::hash && hash_content(content.data(), content.size()) != s.id)
+    if (file_.check == content_check::hash && hash_content(content.data(), content.size()) != s.id)
         return problem_.invalid({"its content is damaged: it does not have the hash ", to_string(s.id)});
-    made = {.data = {owner_, content.data()}, .bytes = s.bytes, .id = s.id, .identity = {}};
+    made = {.data = {file_.owner, content.data()}, .bytes = s.bytes, .id = s.id, .identity = {}, .file = file_.mapped};
     taken_.emplace(s.offset, made);
     position_ += s.bytes;
     area_ = area_.subspan(content.size());

@@ -1,6 +1,7 @@
 #ifndef COACCEL_PLAN_FILE_SLOT_RECORDS_HPP
 #define COACCEL_PLAN_FILE_SLOT_RECORDS_HPP
 
+#include "plan/file/plan_file.hpp"
 #include "plan/file/record_fields.hpp"
 
 #include <coaccel/plan/plan_set_description.hpp>
@@ -57,10 +58,9 @@ void write_slot(tree_writer& out, const plan_slot& s, const plan_content* conten
 /// bytes, and none is outside the file. A slot may also have the content of an earlier one.
 class content_reader {
 public:
-    /// `area`: the file after its description. `owner` keeps it.
-    content_reader(std::span<const std::byte> area, std::uint64_t begin, std::shared_ptr<const void> owner,
-                   content_check check, file_problem& problem) noexcept
-        : area_(area), position_(begin), owner_(std::move(owner)), check_(check), problem_(problem)
+    /// `begin`: the end of the description in the file.
+    content_reader(const plan_file_source& file, std::size_t begin, file_problem& problem) noexcept
+        : file_(file), area_(file.bytes.subspan(begin)), position_(begin), problem_(problem)
     {}
 
     bool read(const slot_record& s, plan_content& made);
@@ -72,6 +72,7 @@ private:
     /// Goes to the beginning of the next content.
     bool skip_padding();
 
+    const plan_file_source& file_;
     /// What has not been taken yet.
     std::span<const std::byte> area_;
     /// Of `area_` in the file.
@@ -80,8 +81,6 @@ private:
     std::uint64_t first_ = 0;
     /// What has been taken, by its offset from the first content.
     std::map<std::uint64_t, plan_content> taken_;
-    std::shared_ptr<const void> owner_;
-    content_check check_;
     file_problem& problem_;
 };
 

@@ -127,6 +127,7 @@ error_code describe_packed(const packed_op_frame& frame, const kernel_source& ke
     kept = image;
     own.name = "jit.launch";
     own.lib = library::jit;
+    own.obstacle = capture_obstacle::none;
     own.work = [](const void* op) noexcept { return static_cast<const jit::launch_head*>(op)->work(); };
     own.check = [](const void* op) { return jit::check_launch(*static_cast<const jit::launch_head*>(op)); };
     return {};

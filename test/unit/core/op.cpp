@@ -2,6 +2,8 @@
 
 #include <coaccel/core/detail/adopt_op.hpp>
 #include <coaccel/ops/interop.hpp>
+#include <coaccel/ops/jit/launch.hpp>
+#include <coaccel/ops/plugin.hpp>
 
 #include <doctest/doctest.h>
 
@@ -304,6 +306,84 @@ TEST_CASE("the check of an op can be called without its type")
     bad.number = 1;
     CHECK(info_of<untyped>().check(&good) == error_code());
     CHECK(info_of<untyped>().check(&bad) == errc::overlap);
+}
+
+namespace {
+
+struct with_state {
+    using reply = std::uint32_t;
+    static constexpr std::string_view name = "test.with_state";
+    static constexpr library lib = library::user;
+    std::uint64_t number = 0;
+    std::uint64_t state() const noexcept { return number; }
+    error_code check() const noexcept { return {}; }
+    BOOST_DESCRIBE_CLASS(with_state, (), (number), (), ())
+};
+
+struct with_own_obstacle {
+    using reply = std::uint32_t;
+    static constexpr std::string_view name = "test.with_own_obstacle";
+    static constexpr library lib = library::user;
+    static constexpr capture_obstacle obstacle = capture_obstacle::none;
+    std::uint64_t number = 0;
+    error_code check() const noexcept { return {}; }
+    BOOST_DESCRIBE_CLASS(with_own_obstacle, (), (number), (), ())
+};
+
+template <op Op>
+capture_obstacle obstacle_of(const Op& o = {})
+{
+    return info_of<Op>().find_obstacle(&o);
+}
+
+} // namespace
+
+TEST_CASE("an op says why it cannot be part of a CUDA graph")
+{
+    using enum capture_obstacle;
+    CHECK(obstacle_of<memory::fill<float>>() == none);
+    CHECK(obstacle_of<blas::axpy<double>>() == none);
+    CHECK(obstacle_of<prim::unary<float>>() == none);
+    CHECK(obstacle_of<untyped>() == reply);
+    CHECK(obstacle_of<blas::dot<float>>() == reply);
+    CHECK(obstacle_of<stored_reply<blas::dot<float>>>() == none);
+    CHECK(obstacle_of<with_state>() == state);
+    CHECK(obstacle_of<with_own_obstacle>() == none);
+    CHECK(obstacle_of<rand::uniform<float>>() == state);
+    CHECK(obstacle_of<memory::prefetch<float>>() == host_work);
+    CHECK(obstacle_of<memory::advise<float>>() == host_work);
+    CHECK(obstacle_of<memory::trim>() == host_work);
+    CHECK(obstacle_of<detail::write_op<float>>() == host_work);
+    CHECK(obstacle_of<detail::allocate_op>() == host_work);
+    CHECK(obstacle_of<interop::wait_event<float>>() == host_work);
+    CHECK(obstacle_of<plugin::call_op<>>() == unknown_code);
+    CHECK(obstacle_of<jit::launch_op<>>() == none);
+    // About a description that is made by hand, nothing is known.
+    CHECK(op_info{}.find_obstacle(nullptr) == unknown_code);
+}
+
+TEST_CASE("whether an op can be part of a CUDA graph may depend on its fields")
+{
+    const auto check = []<class Op>(Op o, capture_obstacle with_zero) {
+        CHECK(obstacle_of(o) == capture_obstacle::none);
+        o.alpha = 0;
+        CHECK(obstacle_of(o) == with_zero);
+    };
+    check(blas::gemm<half>{}, capture_obstacle::scratch_memory);
+    check(blas::gemm_ex<bfloat16>{}, capture_obstacle::scratch_memory);
+    check(blas::gemm_strided_batched<bfloat16>{}, capture_obstacle::scratch_memory);
+    check(blas::gemv_strided_batched<half>{}, capture_obstacle::scratch_memory);
+    check(blas::gemm<float>{}, capture_obstacle::none);
+    check(blas::gemm_ex<std::int8_t>{}, capture_obstacle::none);
+    check(blas::gemv_strided_batched<std::complex<double>>{}, capture_obstacle::none);
+}
+
+TEST_CASE("every obstacle has a text of its own")
+{
+    std::map<std::string, int> texts;
+    for (int i = 0; i <= int(capture_obstacle::unknown_code); ++i)
+        CHECK(++texts[std::string(to_string(capture_obstacle(i)))] == 1);
+    CHECK(to_string(capture_obstacle(200)) == "unknown");
 }
 
 TEST_CASE("every op is plain data")

@@ -1,7 +1,11 @@
 #include "cuda/driver/error.hpp"
 #include "cuda/plan/plan_recording.hpp"
 #include "cuda_world.hpp"
+#include "support/address_kernel.hpp"
 #include "support/plan_parameter_cases.hpp"
+
+#include <bit>
+#include <cstdint>
 
 // The plan ops on the CUDA backend, over the fake driver. Its destructor reports what was left behind.
 namespace {
@@ -120,6 +124,68 @@ TEST_CASE("a plan with an op that cannot be recorded runs op by op")
         CHECK(driver.graph_launches() == 0);
         d.ended.clear();
         CHECK_FALSE(i.unload());
+    });
+}
+
+TEST_CASE("tables of addresses are computed by the graph")
+{
+    for_each_plan_context([](context_world& w) {
+        test::add_address_kernel(as_cuda(w).driver);
+        context_driver d(w);
+        plan_maker m;
+        const auto x = m.floats(slot_kind::input, 6);
+        const auto a = m.floats(slot_kind::constant, 6);
+        const auto y = m.floats(slot_kind::output, 6);
+        m.add(memory::copy<float>{x, y});
+        // The second op needs larger tables than the first one.
+        m.add(blas::trsm_batched<float>{
+            .a = a, .b = y, .m = 1, .n = 1, .batch = 2, .stride_a = 1, .stride_b = 3, .alpha = 2});
+        m.add(blas::trsm_batched<float>{
+            .a = a.subspan(5, 1), .b = y, .m = 1, .n = 1, .batch = 6, .stride_b = 1, .alpha = 1});
+        const auto data = m.finish();
+        std::vector<std::unique_ptr<test_instance>> all;
+        for (std::uint64_t id = 1; id <= 2; ++id) {
+            all.push_back(std::make_unique<test_instance>(d, data, id, id));
+            all.back()->set(all.back()->first_constant(), {2, 4, 0, 0, 0, 8});
+            REQUIRE_FALSE(all.back()->load());
+            CHECK(all.back()->recorded);
+        }
+        for (int round = 1; round < 4; ++round)
+            for (auto& i : all) {
+                const auto by = static_cast<float>(round);
+                plan_run r(*i, {{8 * by, 8, 16, 32 * by, 40, 48}});
+                CHECK_FALSE(d.outcome_of(*r.request));
+                CHECK(r.outputs[0] == std::vector<float>{by, 1, 2, 2 * by, 5, 6});
+            }
+        for (auto& i : all)
+            CHECK_FALSE(i->unload());
+    });
+}
+
+TEST_CASE("cuBLAS never gets pivots outside of the matrix, neither while a plan is loaded nor from a caller")
+{
+    for_each_plan_context([](context_world& w) {
+        test::add_address_kernel(as_cuda(w).driver);
+        context_driver d(w);
+        plan_maker m;
+        const auto x = m.floats(slot_kind::input, 3);
+        const auto pivots = m.slot<std::int32_t>(slot_kind::input, 3);
+        const auto a = m.floats(slot_kind::constant, 3);
+        const auto y = m.floats(slot_kind::output, 3);
+        m.add(memory::copy<float>{x, y});
+        m.add(blas::getrs_batched<float>{
+            .a = a, .pivots = pivots, .b = y, .n = 1, .nrhs = 1, .batch = 3, .stride_a = 1, .stride_b = 1});
+        const auto data = m.finish();
+        test_instance i(d, data, 1, 1);
+        i.set(i.first_constant(), {2, 4, 8});
+        REQUIRE_FALSE(i.load());
+        CHECK(i.recorded);
+        const auto given = [](std::int32_t pivot) { return std::bit_cast<float>(pivot); };
+        plan_run r(i, {{2, 8, 24}, {given(1), given(0), given(1 << 30)}});
+        CHECK_FALSE(d.outcome_of(*r.request));
+        CHECK(r.outputs[0] == std::vector<float>{1, 2, 3});
+        CHECK_FALSE(i.unload());
+        CHECK(as_cuda(w).driver.violations().empty());
     });
 }
 
@@ -380,6 +446,26 @@ TEST_CASE("whichever driver call of a load, a run and an unload fails, nothing i
             }
             CHECK(w.driver.violations().empty());
         }
+}
+
+TEST_CASE("a context is destroyed with a graph that computes tables of addresses")
+{
+    for_each_plan_context([](context_world& w) {
+        test::add_address_kernel(as_cuda(w).driver);
+        context_driver d(w);
+        plan_maker m;
+        const auto a = m.floats(slot_kind::input, 2);
+        const auto y = m.floats(slot_kind::output, 2);
+        m.add(memory::fill<float>{y, 4});
+        m.add(blas::trsm_batched<float>{.a = a, .b = y, .m = 1, .n = 1, .batch = 2, .stride_a = 1, .stride_b = 1});
+        const auto data = m.finish();
+        test_instance i(d, data, 1, 1);
+        REQUIRE_FALSE(i.load());
+        CHECK(i.recorded);
+        plan_run r(i, {{1, 2}});
+        CHECK_FALSE(d.outcome_of(*r.request));
+        CHECK(r.outputs[0] == std::vector<float>{4, 2});
+    });
 }
 
 TEST_CASE("a context is destroyed with loaded instances, and in the middle of a load")

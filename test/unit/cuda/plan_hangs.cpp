@@ -112,6 +112,37 @@ TEST_CASE("a warm-up that never ends condemns its context when hang_timeout is s
         });
 }
 
+TEST_CASE("a warm-up that never ends costs no other device of the GPU its plans")
+{
+    test::cuda_world w;
+    const auto data = sum_of(1);
+    context_driver neighbour(w);
+    test_instance loaded(neighbour, data, 1, 1);
+    REQUIRE_FALSE(loaded.load());
+    const auto check_run = [&](const test_instance& i) {
+        test::plan_run run(i, {{1, 2, 3, 4}});
+        CHECK_FALSE(neighbour.outcome_of(*run.request));
+        CHECK(run.outputs[0] == std::vector<float>{1, 2, 3, 4});
+    };
+    std::vector<CUstream> held;
+    w.context.hang_timeout = 400ms;
+    {
+        context_driver d(w);
+        blocked_load b(w, d, 3);
+        d.submit(*b.load);
+        d.run_until([&] { return d.losses > 0 || !d.ended.empty(); });
+        CHECK(d.outcome(*b.load) == errc::context_lost);
+        held = b.take_held();
+        check_run(loaded);
+    }
+    check_run(loaded);
+    test_instance later(neighbour, data, 2, 2);
+    REQUIRE_FALSE(later.load());
+    check_run(later);
+    CHECK(neighbour.losses == 0);
+    end_abandoned(w, held);
+}
+
 TEST_CASE("a warm-up that takes less than hang_timeout is not a hang")
 {
     for_each_plan_context([](context_world& w) {

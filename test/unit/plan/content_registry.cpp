@@ -3,10 +3,12 @@
 #include "plan/content_hash.hpp"
 #include "support/example_plans.hpp"
 #include "support/plan_files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -66,6 +68,28 @@ TEST_CASE("equal contents have one identity, and each keeps its own memory")
     CHECK(memory.expired());
     CHECK(identified_contents() == before + 1);
     CHECK(identify_content(content_of("weights")).identity == second.identity);
+}
+
+TEST_CASE("a content whose file was shortened is equal to no other, and is not read")
+{
+    const test::temporary_folder folder;
+    const std::string path = folder / "plan";
+    const auto make = [](const char* name) {
+        plan_builder b(name);
+        const auto w = b.constant<float>(std::vector<float>(4096, 3.5f));
+        b.add(memory::copy<float>{w.first(1), b.output<float>(1)});
+        return b.finish().value();
+    };
+    REQUIRE(make("saved").save(path));
+    const auto mapped = plan_description::load(path).value();
+    CHECK(constant_of(make("whole")).identity == constant_of(mapped).identity);
+    CHECK(detail::check_content(constant_of(mapped), 0, 4 * 4096) == error_code());
+
+    std::filesystem::resize_file(path, 4096);
+    CHECK(constant_of(make("shortened")).identity != constant_of(mapped).identity);
+    const auto why = detail::check_content(constant_of(mapped), 0, 4);
+    CHECK(why == errc::file_failed);
+    CHECK(why.message().find(path) != std::string::npos);
 }
 
 TEST_CASE("a content whose users are gone is not found")

@@ -4,6 +4,7 @@
 #include "plan/plan_parts.hpp"
 #include "support/every_op.hpp"
 #include "support/example_plans.hpp"
+#include "support/op_values.hpp"
 #include "support/plan_files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -44,56 +45,6 @@ void check_same(const plan_description& d)
     CHECK(made.outputs() == d.outputs());
 }
 
-template <class T>
-void set(std::byte* to, T value)
-{
-    std::memcpy(to, &value, sizeof(value));
-}
-
-/// A prim::layout of vectors with 62 elements.
-void set_layout(const op_field& f, std::byte* to)
-{
-    using one_operand = prim::layout<1>;
-    constexpr std::size_t each = sizeof(prim::dimensions);
-    const auto shape = one_operand::vector(62);
-    std::memcpy(to, &shape, sizeof(shape));
-    for (std::size_t at = sizeof(shape); at < f.size; at += each)
-        std::memcpy(to + at, &shape.strides[0], each);
-}
-
-/// A value other than the default, with which the op is valid.
-void set_value(const op_info& info, const op_field& f, std::byte* to)
-{
-    const std::set<std::string_view> sizes{"m",       "n",     "k",     "batch",    "rows",
-                                           "columns", "outer", "inner", "segments", "rank"};
-    if (f.holds == op_field::content::generator)
-        set(to, rand::make_generator(
-                    {.algorithm = info.name == "rand.bits<u64>" ? rand::algorithm::sobol64 : rand::algorithm::philox}));
-    else if (info.name.starts_with("blas.her") && f.name == "trans")
-        set(to, blas::transpose::conjugate);
-    else if (f.holds == op_field::content::enumeration)
-        set(to, std::uint8_t(f.name != "math" || info.name.ends_with("<f32>")));
-    else if (info.name.starts_with("prim.") && f.name == "shape")
-        set_layout(f, to);
-    else if (f.size == sizeof(prim::dimensions))
-        set(to, f.name == "order" ? prim::dimensions{0, 1} : prim::dimensions{2, 3});
-    else if (sizes.contains(f.name))
-        set(to, std::uint64_t(2));
-    else if (f.name.starts_with("stride_"))
-        set(to, std::uint64_t(8));
-    else if (f.name.starts_with("ld"))
-        // A multiple of four, as i8 requires; so is the offset below.
-        set(to, std::uint64_t(4));
-    else if (f.name.starts_with("inc"))
-        set(to, std::int64_t(2));
-    else if (f.type == dtype::f32)
-        set(to, 1.25f);
-    else if (f.type == dtype::f64)
-        set(to, 1.25);
-    else
-        std::memset(to, 0x3c, f.size);
-}
-
 /// A plan with one op, all of whose fields are set.
 plan_description plan_of(const op_info& info)
 {
@@ -105,22 +56,21 @@ plan_description plan_of(const op_info& info)
     for (const op_field& f : info.fields) {
         auto* const to = reinterpret_cast<std::byte*>(op.data()) + f.offset;
         if (f.what == op_field::kind::value) {
-            set_value(info, f, to);
+            test::set_value(info, f, to);
             continue;
         }
         detail::plan_slot s;
         s.kind = slot_kind::state;
         s.type = f.type;
-        s.count = 66;
+        s.count = test::operand_offset + std::max(test::operand_elements, test::elements_of_operand(info, f));
         REQUIRE(detail::builder_access::add_slot(b, s));
         const auto& draft = detail::builder_access::draft(b);
-        const bool one = (f.name == "dst" && info.name.ends_with(" stored")) || info.name.starts_with("blas.rotg");
-        set(to, any_ref{.device = detail::plan_device,
-                        .generation = draft.builder,
-                        .slot = static_cast<std::uint32_t>(draft.slots.size() - 1),
-                        .offset = 4,
-                        .size = one ? 1u : 62u,
-                        .type = f.type});
+        test::set_bytes(to, any_ref{.device = detail::plan_device,
+                                    .generation = draft.builder,
+                                    .slot = static_cast<std::uint32_t>(draft.slots.size() - 1),
+                                    .offset = test::operand_offset,
+                                    .size = test::elements_of_operand(info, f),
+                                    .type = f.type});
     }
     if (info.operands.empty())
         b.state<float>(1);

@@ -126,8 +126,57 @@ TEST_CASE("the text says whether runs can be repeated, and why not")
     CHECK(last_line(draws) == "not repeatable: op 1 (rand.uniform<f32>) is not known to be pure");
 }
 
+TEST_CASE("the text and the graph say which ops cannot be captured")
+{
+    const auto add_product = [](plan_builder& b, float alpha) {
+        b.add(blas::gemm<half>{.a = b.constant<half>(std::vector<half>(1)),
+                               .b = b.input<half>(1),
+                               .c = b.output<half>(1),
+                               .m = 1,
+                               .n = 1,
+                               .k = 1,
+                               .alpha = alpha});
+    };
+    plan_builder b;
+    add_product(b, 1);
+    const auto all = b.finish().value();
+    CHECK(all.capturable());
+    CHECK(all.to_text().find("captured") == std::string::npos);
+    CHECK(all.to_graphviz().find("dashed") == std::string::npos);
+
+    add_product(b, 0);
+    const auto some = b.finish().value();
+    CHECK_FALSE(some.capturable());
+    const std::string text = some.to_text();
+    CHECK(text.find("ldc = 0, math = standard\n") != std::string::npos);
+    CHECK(text.find("ldc = 0, math = standard; cannot be captured: it needs memory that is allocated for each run\n") !=
+          std::string::npos);
+    const std::string graph = some.to_graphviz();
+    CHECK(graph.find("op1 [shape=ellipse, label=") != std::string::npos);
+    CHECK(graph.find("op2 [shape=ellipse, style=dashed, label=") != std::string::npos);
+
+    CHECK_FALSE(plan_description().capturable());
+}
+
+TEST_CASE("an op whose alpha is a parameter can be captured, because its value is not known before")
+{
+    using gemm = blas::gemm<half>;
+    plan_builder b;
+    const auto alpha = b.parameter<float>();
+    b.add(gemm{.a = b.constant<half>(std::vector<half>(1)),
+               .b = b.input<half>(1),
+               .c = b.output<half>(1),
+               .m = 1,
+               .n = 1,
+               .k = 1,
+               .alpha = 0},
+          bind(&gemm::alpha, alpha));
+    CHECK(b.finish().value().capturable());
+}
+
 TEST_CASE("values are readable")
 {
+    const std::string no_stream = "cannot be captured: it is not only work on a stream";
     plan_builder b;
     CHECK(text_of_op(memory::fill<double>{.dst = b.output<double>(1), .value = 0.1}, b) ==
           "op 1: memory.fill<f64>: dst = output1 [0, 1), value = 0.1");
@@ -140,10 +189,10 @@ TEST_CASE("values are readable")
     CHECK(text_of_op(memory::fill<std::complex<float>>{.dst = b.output<std::complex<float>>(1), .value = {1.5f, -2}},
                      b) == "op 5: memory.fill<c64>: dst = output5 [0, 1), value = (1.5, -2)");
     CHECK(text_of_op(memory::advise<float>{.target = b.state<float>(1), .what = memory::advice::prefer_host}, b) ==
-          "op 6: memory.advise<f32>: target = state1 [0, 1), what = prefer_host");
+          "op 6: memory.advise<f32>: target = state1 [0, 1), what = prefer_host; " + no_stream);
     CHECK(text_of_op(memory::prefetch<float>{.target = b.state<float>(1), .to = memory::place::host}, b) ==
-          "op 7: memory.prefetch<f32>: target = state2 [0, 1), to = host");
-    CHECK(text_of_op(memory::trim{}, b) == "op 8: memory.trim");
+          "op 7: memory.prefetch<f32>: target = state2 [0, 1), to = host; " + no_stream);
+    CHECK(text_of_op(memory::trim{}, b) == "op 8: memory.trim; " + no_stream);
 }
 
 TEST_CASE("generators have their options, and numbers by which they differ")
@@ -153,7 +202,8 @@ TEST_CASE("generators have their options, and numbers by which they differ")
     const auto two = rand::make_generator({.algorithm = rand::algorithm::xorwow, .offset = 9});
     const auto y = b.output<float>(3);
     const auto text = [](int op, const char* range, const char* generator) {
-        return "op " + std::to_string(op) + ": rand.uniform<f32>: dst = output1 " + range + ", from = " + generator;
+        return "op " + std::to_string(op) + ": rand.uniform<f32>: dst = output1 " + range + ", from = " + generator +
+               "; cannot be captured: it uses a state of the host";
     };
     b.add(memory::fill<float>{.dst = y});
     const char* const first =
@@ -167,6 +217,7 @@ TEST_CASE("generators have their options, and numbers by which they differ")
 
 TEST_CASE("launches and calls have their arguments")
 {
+    const std::string unknown = "cannot be captured: it calls a function of other code";
     plan_builder b;
     const auto k = jit::make_kernel(jit::compile_options("scale"), {"scale", "code", {}}).value();
     CHECK(text_of_op(jit::launch(k, {.grid = {3, 2}, .block = {64}, .shared_bytes = 16}, in(b.input<float>(4)),
@@ -177,8 +228,8 @@ TEST_CASE("launches and calls have their arguments")
           "argument 5 = -7, argument 6 = bytes 01 ab, argument 7 = 97");
     const auto s = b.state<double>(4);
     CHECK(text_of_op(plugin::call("blur", s.size(), inout(s)), b) ==
-          "op 2: plugin.call: function = blur, argument 1 = 4, argument 2 = state1 [0, 4)");
-    CHECK(text_of_op(plugin::call("tick"), b) == "op 3: plugin.call: function = tick");
+          "op 2: plugin.call: function = blur, argument 1 = 4, argument 2 = state1 [0, 4); " + unknown);
+    CHECK(text_of_op(plugin::call("tick"), b) == "op 3: plugin.call: function = tick; " + unknown);
 }
 
 TEST_CASE("names with control characters stay on their line")
@@ -203,23 +254,24 @@ TEST_CASE("the graph has boxes for slots, ellipses for ops and edges for uses")
     b.add(blas::axpy<float>{.x = x, .y = y, .n = 4});
     b.add(jit::launch(k, {}, inout(s)));
     b.add(plugin::call("tick", in(s)));
-    CHECK(b.finish().value().to_graphviz() == "digraph \"classify\" {\n"
-                                              "    slot0 [shape=box, label=\"input1\\ninput of 4 f32\"];\n"
-                                              "    slot1 [shape=box, label=\"output1\\noutput of 4 f32\"];\n"
-                                              "    slot2 [shape=box, label=\"state1\\nstate of 4 f32\"];\n"
-                                              "    op1 [shape=ellipse, label=\"1: blas.copy<f32>\"];\n"
-                                              "    slot0 -> op1 [label=\"x\"];\n"
-                                              "    op1 -> slot1 [label=\"y\"];\n"
-                                              "    op2 [shape=ellipse, label=\"2: blas.axpy<f32>\"];\n"
-                                              "    slot0 -> op2 [label=\"x\"];\n"
-                                              "    slot1 -> op2 [label=\"y\"];\n"
-                                              "    op2 -> slot1 [label=\"y\"];\n"
-                                              "    op3 [shape=ellipse, label=\"3: jit.launch\\nns::f<int>\"];\n"
-                                              "    slot2 -> op3 [label=\"argument 1\"];\n"
-                                              "    op3 -> slot2 [label=\"argument 1\"];\n"
-                                              "    op4 [shape=ellipse, label=\"4: plugin.call\\ntick\"];\n"
-                                              "    slot2 -> op4 [label=\"argument 1\"];\n"
-                                              "}\n");
+    CHECK(b.finish().value().to_graphviz() ==
+          "digraph \"classify\" {\n"
+          "    slot0 [shape=box, label=\"input1\\ninput of 4 f32\"];\n"
+          "    slot1 [shape=box, label=\"output1\\noutput of 4 f32\"];\n"
+          "    slot2 [shape=box, label=\"state1\\nstate of 4 f32\"];\n"
+          "    op1 [shape=ellipse, label=\"1: blas.copy<f32>\"];\n"
+          "    slot0 -> op1 [label=\"x\"];\n"
+          "    op1 -> slot1 [label=\"y\"];\n"
+          "    op2 [shape=ellipse, label=\"2: blas.axpy<f32>\"];\n"
+          "    slot0 -> op2 [label=\"x\"];\n"
+          "    slot1 -> op2 [label=\"y\"];\n"
+          "    op2 -> slot1 [label=\"y\"];\n"
+          "    op3 [shape=ellipse, label=\"3: jit.launch\\nns::f<int>\"];\n"
+          "    slot2 -> op3 [label=\"argument 1\"];\n"
+          "    op3 -> slot2 [label=\"argument 1\"];\n"
+          "    op4 [shape=ellipse, style=dashed, label=\"4: plugin.call\\ntick\"];\n"
+          "    slot2 -> op4 [label=\"argument 1\"];\n"
+          "}\n");
 }
 
 TEST_CASE("labels of the graph are escaped")

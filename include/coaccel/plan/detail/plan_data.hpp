@@ -98,6 +98,8 @@ struct plan_slot {
     bool in_instance() const noexcept { return kind != slot_kind::constant && kind != slot_kind::state; }
 };
 
+class mapped_file;
+
 /// Host memory with the content of a constant, or the initial content of a state.
 struct plan_content {
     std::shared_ptr<const std::byte> data;
@@ -106,6 +108,8 @@ struct plan_content {
     /// Of a constant in a finished plan: the same object for equal bytes, also in different plans; see
     /// identify_content.
     std::shared_ptr<const void> identity;
+    /// The file whose mapping `data` belongs to, and keeps; null: it is other memory.
+    const mapped_file* file = nullptr;
 };
 
 /// A field of an op whose value each run reads from a slot of one element: a parameter, or a constant that
