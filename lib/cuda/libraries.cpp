@@ -28,6 +28,7 @@ std::string_view to_string(vendor_library l) noexcept
     case vendor_library::cublas: return "libcublas";
     case vendor_library::nvrtc: return "libnvrtc";
     case vendor_library::curand: return "libcurand";
+    case vendor_library::cublaslt: return "libcublasLt";
     }
     return "unknown";
 }

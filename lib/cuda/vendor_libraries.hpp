@@ -9,7 +9,8 @@
     X(driver)                                                                                                          \
     X(cublas)                                                                                                          \
     X(nvrtc)                                                                                                           \
-    X(curand)
+    X(curand)                                                                                                          \
+    X(cublaslt)
 
 namespace coaccel::cuda {
 

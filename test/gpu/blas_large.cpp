@@ -1,4 +1,4 @@
-#include "support/device_fixture.hpp"
+#include "gpu.hpp"
 #include "support/on_every_device.hpp"
 
 #include <coaccel/ops/blas.hpp>
@@ -18,13 +18,7 @@ namespace {
 using namespace coaccel;
 using blas::transpose;
 using test::device_fixture;
-
-device_options on_gpu()
-{
-    device_options o;
-    o.kind = device_kind::cuda;
-    return o;
-}
+using test::gpu_fixture;
 
 template <class T>
 T random_number(std::mt19937& random)
@@ -71,7 +65,7 @@ TEST_SUITE_BEGIN("large matrices on a GPU");
 
 TEST_CASE_TEMPLATE("symm and syrk agree with gemm", T, float, double, std::complex<float>, std::complex<double>)
 {
-    device_fixture f(on_gpu());
+    gpu_fixture f;
     std::mt19937 random(1);
     auto a = random_matrix<T>(random, m, m);
     for (std::size_t j = 0; j < m; ++j)
@@ -98,7 +92,7 @@ TEST_CASE_TEMPLATE("symm and syrk agree with gemm", T, float, double, std::compl
 
 TEST_CASE_TEMPLATE("trsm undoes trmm, and geam transposes", T, float, double, std::complex<float>, std::complex<double>)
 {
-    device_fixture f(on_gpu());
+    gpu_fixture f;
     std::mt19937 random(2);
     // Well conditioned: the diagonal dominates.
     auto a = random_matrix<T>(random, m, m);

@@ -198,6 +198,49 @@ cublasStatus_t sgemv(cublasHandle_t h, cublasOperation_t trans, std::int64_t m, 
     });
 }
 
+/// Matrices of one element only.
+cublasStatus_t strsm_batched(cublasHandle_t h, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t,
+                             std::int64_t m, std::int64_t n, const float* alpha, const float* const a[], std::int64_t,
+                             float* const b[], std::int64_t, std::int64_t batch)
+{
+    if (m != 1 || n != 1)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    return current->with("cublasStrsmBatched", h, [&](auto& on) {
+        return current->driver.enqueue(on.stream, [=, &d = current->driver, by = factor(on, alpha)] {
+            const float* const times = by.get(d);
+            const auto count = static_cast<std::size_t>(batch);
+            if (!times || !d.touch(a, count * sizeof(*a)) || !d.touch(b, count * sizeof(*b)))
+                return;
+            for (std::size_t i = 0; i < count; ++i)
+                if (d.touch(a[i], sizeof(float)) && d.touch(b[i], sizeof(float)))
+                    *b[i] *= *times / *a[i];
+        });
+    });
+}
+
+/// Matrices of one element only, with pivots that are rows of the matrix, as cuBLAS requires.
+cublasStatus_t sgetrs_batched(cublasHandle_t h, cublasOperation_t, int n, int nrhs, const float* const a[], int,
+                              const int* pivots, float* const b[], int, int* info, int batch)
+{
+    if (n != 1 || nrhs != 1 || !pivots)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *info = 0;
+    return current->with("cublasSgetrsBatched", h, [&](auto& on) {
+        return current->driver.enqueue(on.stream, [=, &d = current->driver] {
+            const auto count = static_cast<std::size_t>(batch);
+            if (!d.touch(a, count * sizeof(*a)) || !d.touch(b, count * sizeof(*b)) ||
+                !d.touch(pivots, count * sizeof(*pivots)))
+                return;
+            for (std::size_t i = 0; i < count; ++i) {
+                if (pivots[i] != 1)
+                    d.complain("cublasSgetrsBatched: pivot " + std::to_string(pivots[i]));
+                if (d.touch(a[i], sizeof(float)) && d.touch(b[i], sizeof(float)))
+                    *b[i] /= *a[i];
+            }
+        });
+    });
+}
+
 cublasStatus_t scopy(cublasHandle_t h, std::int64_t n, const float* x, std::int64_t incx, float* y, std::int64_t incy)
 {
     return current->with("cublasScopy", h, [&](auto& on) {
@@ -249,6 +292,8 @@ fake_cublas::fake_cublas(fake_cuda& driver) : state_(new state{.driver = driver}
     t.cublasScopy_64 = &scopy;
     t.cublasSgemv_64 = &sgemv;
     t.cublasSdot_64 = &sdot;
+    t.cublasStrsmBatched_64 = &strsm_batched;
+    t.cublasSgetrsBatched = &sgetrs_batched;
     t.path = "fake";
     t.version = 130000;
 }

@@ -15,10 +15,12 @@ enum class vendor_library : std::uint8_t {
     driver,
     /// For blas::*. Environment variable COACCEL_LIBCUBLAS.
     cublas,
-    /// For async_compile. Environment variable COACCEL_LIBNVRTC.
+    /// For async_compile and prim::*. Environment variable COACCEL_LIBNVRTC.
     nvrtc,
     /// For rand::*. Environment variable COACCEL_LIBCURAND.
     curand,
+    /// For blas::matmul and its relatives. Environment variable COACCEL_LIBCUBLASLT.
+    cublaslt,
 };
 
 /// The name of the library, such as "libcublas"; "unknown" for another value.

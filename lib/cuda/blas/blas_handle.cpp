@@ -2,7 +2,6 @@
 
 #include "cuda/backend.hpp"
 #include "cuda/blas/cublas_error.hpp"
-#include "cuda/driver/error.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -67,15 +66,20 @@ void blas_handle::job::make(backend& b, CUstream s, void* workspace, std::size_t
         (void)api->cublasDestroy(made);
 }
 
-result<readiness> blas_handle::prepare(std::size_t scratch_bytes)
+result<readiness> blas_handle::prepare(const call_needs& needs)
 {
     if (!handle_ || broken_) {
         BOOST_OUTCOME_TRY(const auto made, make());
         if (made == readiness::pending)
             return made;
     }
-    if (scratch_bytes != 0 && !scratch_)
-        return take_scratch(scratch_bytes);
+    if (needs.addresses != 0) {
+        BOOST_OUTCOME_TRY(const auto tables, tables_.prepare(needs.addresses, needs.pivots));
+        if (tables == readiness::pending)
+            return tables;
+    }
+    if (needs.scratch != 0 && !scratch_)
+        return take_scratch(needs.scratch);
     return readiness::ready;
 }
 
@@ -172,7 +176,9 @@ result<readiness> blas_handle::collect(std::uint64_t kernels)
 error_code blas_handle::ended(cublasStatus_t status) noexcept
 {
     drop_scratch();
-    return check(status);
+    const auto tables = tables_.launched();
+    const auto call = check(status);
+    return tables ? tables : call;
 }
 
 void blas_handle::drop_scratch() noexcept
@@ -187,12 +193,8 @@ error_code blas_handle::check(cublasStatus_t status) noexcept
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return {};
-    // On a dead context cuBLAS may return any status, so ask the driver.
-    if (!backend_.dead()) {
-        const CUresult r = backend_.api().cuStreamQuery(stream_);
-        if (is_sticky(r))
-            return backend_.check(r);
-    }
+    if (auto ec = find_fault(backend_, stream_))
+        return ec;
     if (status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_INTERNAL_ERROR)
         broken_ = true;
     return make_error(status);
@@ -200,6 +202,7 @@ error_code blas_handle::check(cublasStatus_t status) noexcept
 
 void blas_handle::destroy() noexcept
 {
+    lt_.destroy();
     // Handles created or replaced for an op that did not fetch the result.
     if (job_ && job_->handle)
         (void)job_->api->cublasDestroy(std::exchange(job_->handle, nullptr));
@@ -208,6 +211,7 @@ void blas_handle::destroy() noexcept
     if (handle_)
         (void)api_->cublasDestroy(std::exchange(handle_, nullptr));
     drop_scratch();
+    tables_.destroy();
     if (workspace_)
         (void)backend_.buffers().release(stream_, std::exchange(workspace_, nullptr), workspace_bytes_,
                                          memory_kind::device);

@@ -2,7 +2,9 @@
 #define COACCEL_CUDA_BLAS_BLAS_HANDLE_HPP
 
 #include "context/library_resources.hpp"
+#include "cuda/blas/address_tables.hpp"
 #include "cuda/blas/cublas_api.hpp"
+#include "cuda/blas/lt_handle.hpp"
 #include "cuda/driver/driver_api.hpp"
 
 #include <coaccel/core/backend.hpp>
@@ -26,6 +28,8 @@ struct blas_call {
     void* result;
     /// Zeroed device memory of the requested size; null if none was requested.
     void* scratch;
+    /// Has room for the requested numbers of addresses and pivots.
+    address_tables& tables;
 };
 
 /// What a call needs before it is made.
@@ -34,6 +38,10 @@ struct call_needs {
     std::uint64_t kernels;
     /// Bytes of zeroed device memory.
     std::size_t scratch = 0;
+    /// Addresses in all tables.
+    std::uint64_t addresses = 0;
+    /// Pivots that cuBLAS reads. An op with pivots has addresses, too.
+    std::uint64_t pivots = 0;
 };
 
 /// cuBLAS on one lane: a handle with our own workspace.
@@ -45,7 +53,7 @@ public:
     static constexpr coaccel::library lib = coaccel::library::blas;
     using call = std::function<cublasStatus_t(const blas_call&)>;
 
-    blas_handle(backend& b, CUstream s) noexcept : backend_(b), stream_(s) {}
+    blas_handle(backend& b, CUstream s) noexcept : backend_(b), stream_(s), tables_(b, s), lt_(b, s) {}
 
     /// Prepares the handle and the scratch memory of one op. The first call that uses these kernels loads them, which
     /// may take long, so it is launched on the thread pool; `copy` returns a call that owns its data.
@@ -54,7 +62,7 @@ public:
     {
         if (launching_)
             return collect(needs.kernels);
-        BOOST_OUTCOME_TRY(const auto ready, prepare(needs.scratch));
+        BOOST_OUTCOME_TRY(const auto ready, prepare(needs));
         if (ready != readiness::ready || loaded_.contains(needs.kernels))
             return ready;
         return launch_behind(copy());
@@ -67,16 +75,19 @@ public:
         return ended(direct(tools()));
     }
 
+    /// cuBLASLt on this lane. It needs neither the handle nor the library of cuBLAS.
+    lt_handle& lt() noexcept { return lt_; }
+
     /// Device address of the lane's last result.
     CUdeviceptr cell() const noexcept { return reinterpret_cast<CUdeviceptr>(workspace_); }
 
     void destroy() noexcept override;
-    std::size_t count() const noexcept override { return handle_ ? 1 : 0; }
+    std::size_t count() const noexcept override { return lt_.count() + (handle_ ? 1 : 0); }
 
 private:
     struct job;
 
-    result<readiness> prepare(std::size_t scratch_bytes);
+    result<readiness> prepare(const call_needs& needs);
     result<readiness> make();
     result<readiness> take_scratch(std::size_t bytes);
     result<readiness> launch_behind(call c);
@@ -85,7 +96,7 @@ private:
     void drop_scratch() noexcept;
     error_code check(cublasStatus_t status) noexcept;
 
-    blas_call tools() const noexcept { return {*api_, handle_, workspace_, scratch_}; }
+    blas_call tools() noexcept { return {*api_, handle_, workspace_, scratch_, tables_}; }
 
     backend& backend_;
     const CUstream stream_;
@@ -97,11 +108,13 @@ private:
     std::size_t workspace_bytes_ = 0;
     void* scratch_ = nullptr;
     std::size_t scratch_bytes_ = 0;
+    address_tables tables_;
     /// The job on the thread pool for the lane's one pending op.
     std::shared_ptr<job> job_;
     /// The job launches the op; otherwise it creates the handle.
     bool launching_ = false;
     boost::unordered_flat_set<std::uint64_t> loaded_;
+    lt_handle lt_;
 };
 
 } // namespace coaccel::cuda

@@ -12,6 +12,7 @@
 #include <complex>
 #include <concepts>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -43,6 +44,10 @@ constexpr auto pick(Single single, Double double_, Complex complex, DoubleComple
 #define COACCEL_CUBLAS_PICK(api, T, operation)                                                                         \
     pick<T>((api).cublasS##operation##_64, (api).cublasD##operation##_64, (api).cublasC##operation##_64,               \
             (api).cublasZ##operation##_64)
+
+/// The function of an operation, such as `getrfBatched`, that has no form with 64-bit sizes.
+#define COACCEL_CUBLAS_PICK_INT(api, T, operation)                                                                     \
+    pick<T>((api).cublasS##operation, (api).cublasD##operation, (api).cublasC##operation, (api).cublasZ##operation)
 
 /// The function of an operation, such as `hemm`, that has a form for each type of complex_element.
 #define COACCEL_CUBLAS_PICK_COMPLEX(api, T, operation)                                                                 \
@@ -161,6 +166,44 @@ constexpr std::int64_t batch_stride(std::uint64_t batch, std::uint64_t stride) n
     return batch == 1 ? 0 : size(stride);
 }
 
+// For the functions with 32-bit sizes; the check of their ops refuses larger ones.
+constexpr int int_size(std::uint64_t n) noexcept
+{
+    return static_cast<int>(n);
+}
+
+constexpr int int_leading(std::uint64_t rows, std::uint64_t cols, std::uint64_t ld) noexcept
+{
+    return static_cast<int>(leading(rows, cols, ld));
+}
+
+/// The addresses of a batch of matrices. The stride of a single one has no meaning.
+template <class T>
+address_sequence addresses(const T* first, std::uint64_t batch, std::uint64_t stride) noexcept
+{
+    return {reinterpret_cast<CUdeviceptr>(first), batch == 1 ? 0 : stride * sizeof(T)};
+}
+
+/// Fills the tables and calls `call` with each of them, as cuBLAS takes them.
+template <class T, class Call>
+cublasStatus_t with_tables(const blas_call& c, std::initializer_list<address_sequence> from, std::uint64_t batch,
+                           const Call& call)
+{
+    using element = typename native_element<T>::type;
+    auto* const tables = c.tables.fill(from, batch);
+    // The error is that of the tables.
+    if (!tables)
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    auto* const first = reinterpret_cast<element* const*>(tables);
+    return call(first, first + batch);
+}
+
+/// A status of cuBLAS, for functions that also return the number of a wrong argument.
+constexpr cublasStatus_t status_of(cublasStatus_t status, int wrong_argument) noexcept
+{
+    return status == CUBLAS_STATUS_SUCCESS && wrong_argument != 0 ? CUBLAS_STATUS_INVALID_VALUE : status;
+}
+
 template <class T>
 constexpr bool is_zero(const T& factor) noexcept
 {
@@ -276,16 +319,13 @@ struct blas_code {
         return {};
     }
 
-    // Scratch memory is set and may be filled by a further call; a reply is copied.
+    // Scratch memory is set and may be filled by a further call; tables are filled by one launch and pivots by another;
+    // a reply is copied.
     static std::size_t commands(const bound_op& o) noexcept
     {
-        return 1 + (Level::needs(o.as<Op>()).scratch != 0 ? 2 : 0) + (replies ? 1 : 0);
-    }
-
-    // Scratch memory and the memory for a reply belong to one run of the op.
-    static bool capturable(const void* op) noexcept
-    {
-        return !replies && Level::needs(*static_cast<const Op*>(op)).scratch == 0;
+        const auto needs = Level::needs(o.as<Op>());
+        return 1 + (needs.scratch != 0 ? 2 : 0) + (needs.addresses != 0 ? 1 : 0) + (needs.pivots != 0 ? 1 : 0) +
+               (replies ? 1 : 0);
     }
 
     static error_code finish(backend& b, bound_op& o) noexcept
@@ -317,7 +357,7 @@ struct storing {
     template <class Op>
     static cublasStatus_t launch(const blas_call& c, const stored_reply<Op>& op, const bound_op& o)
     {
-        return Level::launch({c.api, c.handle, o.data(op.dst), c.scratch}, op.op, o);
+        return Level::launch({c.api, c.handle, o.data(op.dst), c.scratch, c.tables}, op.op, o);
     }
 };
 
@@ -327,8 +367,7 @@ void add_op(op_table& table)
     table.add<Op>({.prepare = blas_code<Level, Op>::prepare,
                    .enqueue = blas_code<Level, Op>::enqueue,
                    .finish = blas_code<Level, Op>::finish,
-                   .commands = blas_code<Level, Op>::commands,
-                   .capturable = blas_code<Level, Op>::capturable});
+                   .commands = blas_code<Level, Op>::commands});
     if constexpr (op_with_storable_reply<Op>)
         add_op<storing<Level>, stored_reply<Op>>(table);
 }
@@ -348,6 +387,9 @@ void add_level3(op_table& table);
 void add_level3_elementwise(op_table& table);
 void add_level3_symmetric(op_table& table);
 void add_level3_triangular(op_table& table);
+void add_matmul(op_table& table);
+void add_lu_batched(op_table& table);
+void add_qr_batched(op_table& table);
 
 } // namespace coaccel::cuda
 

@@ -12,6 +12,9 @@ namespace coaccel::cuda {
 #define COACCEL_CUBLAS_COMPLEX(X, operation) X(cublasC##operation##_64) X(cublasZ##operation##_64)
 #define COACCEL_CUBLAS_DENSE(X, operation)                                                                             \
     X(cublasS##operation##_64) X(cublasD##operation##_64) COACCEL_CUBLAS_COMPLEX(X, operation)
+/// Those of an operation without a form with 64-bit sizes.
+#define COACCEL_CUBLAS_DENSE_INT(X, operation)                                                                         \
+    X(cublasS##operation) X(cublasD##operation) X(cublasC##operation) X(cublasZ##operation)
 
 #define COACCEL_CUBLAS_FUNCTIONS(X)                                                                                    \
     X(cublasCreate)                                                                                                    \
@@ -80,7 +83,13 @@ namespace coaccel::cuda {
     COACCEL_CUBLAS_DENSE(X, trmm)                                                                                      \
     COACCEL_CUBLAS_DENSE(X, trsm)                                                                                      \
     COACCEL_CUBLAS_DENSE(X, geam)                                                                                      \
-    COACCEL_CUBLAS_DENSE(X, dgmm)
+    COACCEL_CUBLAS_DENSE(X, dgmm)                                                                                      \
+    COACCEL_CUBLAS_DENSE(X, trsmBatched)                                                                               \
+    COACCEL_CUBLAS_DENSE_INT(X, getrfBatched)                                                                          \
+    COACCEL_CUBLAS_DENSE_INT(X, getrsBatched)                                                                          \
+    COACCEL_CUBLAS_DENSE_INT(X, getriBatched)                                                                          \
+    COACCEL_CUBLAS_DENSE_INT(X, geqrfBatched)                                                                          \
+    COACCEL_CUBLAS_DENSE_INT(X, gelsBatched)
 
 /// The functions of cuBLAS. Its version is 10000 * major + 100 * minor + patch.
 struct cublas_api : function_table {

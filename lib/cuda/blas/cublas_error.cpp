@@ -1,5 +1,7 @@
 #include "cuda/blas/cublas_error.hpp"
 
+#include "cuda/backend.hpp"
+#include "cuda/driver/error.hpp"
 #include "cuda/loader/vendor_category.hpp"
 
 namespace coaccel::cuda {
@@ -26,6 +28,18 @@ error_code make_error(cublasStatus_t s) noexcept
     if (s == CUBLAS_STATUS_SUCCESS)
         return {};
     return s == CUBLAS_STATUS_ALLOC_FAILED ? make_error_code(errc::out_of_memory) : error_code(s, cublas_category());
+}
+
+error_code find_fault(backend& b, CUstream s) noexcept
+{
+    if (b.dead())
+        return {};
+    auto capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult r = b.api().cuStreamIsCapturing(s, &capture);
+    // A query would invalidate a capture, and the error of the capture would hide that of the library.
+    if (!is_sticky(r) && capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        r = b.api().cuStreamQuery(s);
+    return is_sticky(r) ? b.check(r) : error_code();
 }
 
 } // namespace coaccel::cuda

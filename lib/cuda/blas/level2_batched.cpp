@@ -22,7 +22,7 @@ struct level2_batched {
     {
         return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.batch), op.trans, op.incx == 1, op.incy == 1,
                         is_zero(op.alpha), is_zero(op.beta)),
-                sizeof(T) == 2 && is_zero(op.alpha) ? (op.y_size() + 1) * sizeof(T) : 0};
+                op.obstacle() == capture_obstacle::scratch_memory ? (op.y_size() + 1) * sizeof(T) : 0};
     }
 
     template <class T>

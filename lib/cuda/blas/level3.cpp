@@ -71,7 +71,7 @@ call_needs needs_of_product(const Op& op, std::uint64_t batch)
     return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.k), magnitude(batch), op.trans_a, op.trans_b,
                     is_zero(op.alpha), is_zero(op.beta), alignment(op.lda, s.a_rows()), alignment(op.ldb, s.b_rows()),
                     alignment(op.ldc, op.m), op.math),
-            sizeof(T) == 2 && is_zero(op.alpha) ? (op.m + op.n) * sizeof(T) : 0};
+            op.obstacle() == capture_obstacle::scratch_memory ? (op.m + op.n) * sizeof(T) : 0};
 }
 
 struct level3 {

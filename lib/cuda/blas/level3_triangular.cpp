@@ -17,6 +17,14 @@ struct level3_triangular {
                         alignment(op.lda, order(op)), alignment(op.ldb, op.m))};
     }
 
+    template <class T>
+    static call_needs needs(const blas::trsm_batched<T>& op)
+    {
+        return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.batch), op.side, op.uplo, op.trans, op.diag,
+                        is_zero(op.alpha), alignment(op.lda, op.order()), alignment(op.ldb, op.m)),
+                0, 2 * op.batch};
+    }
+
     // cuBLAS has a destination of its own, which may be B.
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::trmm<T>& op, const bound_op& o)
@@ -36,14 +44,29 @@ struct level3_triangular {
                                                    native(o.data(op.a)), leading(order(op), order(op), op.lda),
                                                    native(o.data(op.b)), leading(op.m, op.n, op.ldb));
     }
+
+    template <class T>
+    static cublasStatus_t launch(const blas_call& c, const blas::trsm_batched<T>& op, const bound_op& o)
+    {
+        return with_tables<T>(
+            c, {addresses(o.data(op.a), op.batch, op.stride_a), addresses(o.data(op.b), op.batch, op.stride_b)},
+            op.batch, [&](auto* a, auto* b) {
+                return COACCEL_CUBLAS_PICK(c.api, T, trsmBatched)(
+                    c.handle, native(op.side), native(op.uplo), operation<T>(op.trans), native(op.diag), size(op.m),
+                    size(op.n), native(factor(o, op.alpha)), a, leading(op.order(), op.order(), op.lda), b,
+                    leading(op.m, op.n, op.ldb), size(op.batch));
+            });
+    }
 };
 
 } // namespace
 
 void add_level3_triangular(op_table& table)
 {
-    blas::detail::for_each_dense(
-        [&table]<class T>() { add_ops<level3_triangular>(table, blas::level3_triangular_for<T>{}); });
+    blas::detail::for_each_dense([&table]<class T>() {
+        add_ops<level3_triangular>(table, blas::level3_triangular_for<T>{});
+        add_ops<level3_triangular>(table, blas::level3_batched_for<T>{});
+    });
 }
 
 } // namespace coaccel::cuda

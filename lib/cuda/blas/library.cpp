@@ -15,6 +15,9 @@ void add_all(op_table& table)
     add_level3_elementwise(table);
     add_level3_symmetric(table);
     add_level3_triangular(table);
+    add_lu_batched(table);
+    add_qr_batched(table);
+    add_matmul(table);
 }
 
 // Loads cuBLAS and creates a handle.

@@ -1,4 +1,5 @@
 #include "host/ops/eigen.hpp"
+#include "host/ops/integer_products.hpp"
 #include "host/ops/libraries.hpp"
 #include "host/ops/products.hpp"
 
@@ -28,28 +29,6 @@ void product(const Op& op, const T* a, const T* b, T* c)
     }
 }
 
-/// Integers are unsigned here, because sums of signed integers must not overflow.
-void product_of_integers(const blas::gemm_ex<std::int8_t>& op, const std::int8_t* a, const std::int8_t* b,
-                         std::int32_t* c)
-{
-    using integer = std::uint32_t;
-    const auto s = op.shape();
-    dense<integer> left, right;
-    with_op(op.trans_a, converted<integer>(a, s.a_rows(), s.a_cols(), op.lda),
-            [&left](const auto& taken) { left = taken; });
-    with_op(op.trans_b, converted<integer>(b, s.b_rows(), s.b_cols(), op.ldb),
-            [&right](const auto& taken) { right = taken; });
-    const dense<integer> product = left * right;
-    const std::uint64_t step = op.ldc == 0 ? op.m : op.ldc;
-    for (std::uint64_t j = 0; j < op.n; ++j)
-        for (std::uint64_t i = 0; i < op.m; ++i) {
-            std::int32_t& to = c[i + j * step];
-            const integer kept = op.beta == 0 ? 0 : static_cast<integer>(op.beta) * static_cast<integer>(to);
-            to = static_cast<std::int32_t>(
-                static_cast<integer>(op.alpha) * product(static_cast<Index>(i), static_cast<Index>(j)) + kept);
-        }
-}
-
 struct level3 {
     template <class T>
     static void run(const blas::gemm<T>& op, const bound_op& o)
@@ -61,7 +40,7 @@ struct level3 {
     static void run(const blas::gemm_ex<T>& op, const bound_op& o)
     {
         if constexpr (std::same_as<T, std::int8_t>) {
-            product_of_integers(op, o.data(op.a), o.data(op.b), o.data(op.c));
+            integer_product::of(op).run(o.data(op.a), o.data(op.b), o.data(op.c));
         } else {
             const auto s = op.shape();
             const auto a = converted<float>(o.data(op.a), s.a_rows(), s.a_cols(), op.lda);

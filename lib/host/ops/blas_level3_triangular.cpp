@@ -1,6 +1,7 @@
 #include "host/ops/eigen.hpp"
 #include "host/ops/libraries.hpp"
 
+#include <coaccel/ops/blas/level3_batched.hpp>
 #include <coaccel/ops/blas/level3_triangular.hpp>
 
 namespace coaccel::host {
@@ -60,14 +61,29 @@ struct level3_triangular {
     template <class T>
     static void run(const blas::trsm<T>& op, const bound_op& o)
     {
-        auto b = matrix(o.data(op.b), op.m, op.n, op.ldb);
+        solve<T>(op, o.data(op.a), o.data(op.b));
+    }
+
+    template <class T>
+    static void run(const blas::trsm_batched<T>& op, const bound_op& o)
+    {
+        for (std::uint64_t i = 0; i < op.batch; ++i)
+            solve<T>(op, o.data(op.a) + i * op.stride_a, o.data(op.b) + i * op.stride_b);
+    }
+
+private:
+    /// One equation. Op is trsm, or trsm_batched for each member of the batch.
+    template <class T, class Op>
+    static void solve(const Op& op, const T* a_data, T* b_data)
+    {
+        auto b = matrix(b_data, op.m, op.n, op.ldb);
         if (op.alpha == T(0)) {
             b.setZero();
             return;
         }
         if (op.alpha != T(1))
             b *= op.alpha;
-        triangle<T>(op, o.data(op.a)).view([&](const auto& a) {
+        triangle<T>(op, a_data).view([&](const auto& a) {
             if (op.side == blas::side::left)
                 a.template solveInPlace<Eigen::OnTheLeft>(b);
             else
@@ -80,8 +96,10 @@ struct level3_triangular {
 
 void add_blas_level3_triangular(op_table& table)
 {
-    blas::detail::for_each_dense(
-        [&table]<class T>() { add_ops<level3_triangular>(table, blas::level3_triangular_for<T>{}); });
+    blas::detail::for_each_dense([&table]<class T>() {
+        add_ops<level3_triangular>(table, blas::level3_triangular_for<T>{});
+        add_ops<level3_triangular>(table, blas::level3_batched_for<T>{});
+    });
 }
 
 } // namespace coaccel::host

@@ -14,6 +14,9 @@
     X(blas_level3_elementwise)                                                                                         \
     X(blas_level3_symmetric)                                                                                           \
     X(blas_level3_triangular)                                                                                          \
+    X(blas_lu_batched)                                                                                                 \
+    X(blas_qr_batched)                                                                                                 \
+    X(blas_matmul)                                                                                                     \
     X(jit)                                                                                                             \
     X(plan)                                                                                                            \
     X(prim)                                                                                                            \

@@ -3,6 +3,7 @@
 
 #include "blas_recorder.hpp"
 #include "cuda/backend.hpp"
+#include "support/fake_cublaslt.hpp"
 #include "support/fake_cuda.hpp"
 #include "support/start_op.hpp"
 
@@ -19,11 +20,12 @@ namespace test {
 
 /// A backend on the fakes, with one lane.
 struct blas_fixture {
-    explicit blas_fixture(const coaccel::cuda_options& how = {})
+    explicit blas_fixture(const coaccel::cuda_options& how = {}, const fake_cuda::settings& hardware = {})
+        : gpu(hardware)
     {
         coaccel::cuda::backend::options o;
         static_cast<coaccel::cuda_options&>(o) = how;
-        o.libraries = coaccel::cuda::library_tables(&gpu.api(), &blas.api);
+        o.libraries = coaccel::cuda::library_tables(&gpu.api(), &blas.api, &lt.api());
         b = coaccel::cuda::backend::create(o).value();
         b->listen({[](void* self) noexcept {
                        auto& n = static_cast<blas_fixture*>(self)->notifications;
@@ -133,10 +135,12 @@ struct blas_fixture {
         lane.reset();
         b.reset();
         CHECK(blas.alive() == 0);
+        CHECK((gpu.dead() || lt.alive() == 0));
     }
 
     fake_cuda gpu;
     blas_recorder blas{gpu};
+    fake_cublaslt lt{gpu};
     std::unique_ptr<coaccel::cuda::backend> b;
     std::optional<coaccel::cuda::backend::stream> lane;
     std::atomic<int> notifications{0};

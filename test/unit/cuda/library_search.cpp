@@ -238,6 +238,7 @@ TEST_CASE("each library has its own name and variable")
     CHECK(to_string(vendor_library::cublas) == "libcublas");
     CHECK(to_string(vendor_library::nvrtc) == "libnvrtc");
     CHECK(to_string(vendor_library::curand) == "libcurand");
+    CHECK(to_string(vendor_library::cublaslt) == "libcublasLt");
     CHECK(to_string(static_cast<vendor_library>(vendor_libraries().size())) == "unknown");
     for (std::size_t i = 0; i < vendor_libraries().size(); ++i)
         CHECK(vendor_libraries()[i]->id == static_cast<vendor_library>(i));
@@ -245,6 +246,7 @@ TEST_CASE("each library has its own name and variable")
     CHECK(variable_of(vendor_library::cublas) == "COACCEL_LIBCUBLAS");
     CHECK(variable_of(vendor_library::nvrtc) == "COACCEL_LIBNVRTC");
     CHECK(variable_of(vendor_library::curand) == "COACCEL_LIBCURAND");
+    CHECK(variable_of(vendor_library::cublaslt) == "COACCEL_LIBCUBLASLT");
 }
 
 TEST_CASE("use_library applies to one library, and an empty path resets it")

@@ -1,4 +1,5 @@
 #include "cuda/blas/cublas_api.hpp"
+#include "cuda/blas/cublaslt_api.hpp"
 #include "cuda/driver/driver_api.hpp"
 #include "cuda/inspect.hpp"
 #include "cuda/jit/nvrtc_api.hpp"
@@ -72,6 +73,8 @@ struct fake_machine {
         nvrtc.version = 13020;
         curand.path = "/fake/libcurand.so.10";
         curand.version = 100400;
+        cublaslt.path = "/fake/libcublasLt.so.13";
+        cublaslt.version = 130103;
     }
 
     system_info inspect() const
@@ -86,6 +89,7 @@ struct fake_machine {
             case vendor_library::cublas: return &cublas;
             case vendor_library::nvrtc: return &nvrtc;
             case vendor_library::curand: return &curand;
+            case vendor_library::cublaslt: return &cublaslt;
             }
             return errc::library_missing;
         });
@@ -96,6 +100,7 @@ struct fake_machine {
     cublas_api cublas;
     nvrtc_api nvrtc;
     curand_api curand;
+    cublaslt_api cublaslt;
 };
 
 } // namespace
@@ -124,6 +129,7 @@ TEST_CASE("a complete machine is described in full")
           "  libcublas 13.1.2: /fake/libcublas.so.13\n"
           "  libnvrtc 13.2: /fake/libnvrtc.so.13\n"
           "  libcurand 10.4.0: /fake/libcurand.so.10\n"
+          "  libcublasLt 13.1.3: /fake/libcublasLt.so.13\n"
           "device_kind::best: GPU 0\n");
 }
 
@@ -179,6 +185,9 @@ TEST_CASE("the report names missing libraries and the features that they disable
                              "  libcurand: not available\n"
                              "    problem: no libcurand here\n"
                              "    disables: rand::* on GPUs\n"
+                             "  libcublasLt: not available\n"
+                             "    problem: no libcublasLt here\n"
+                             "    disables: blas::matmul* on GPUs\n"
                              "device_kind::best: the CPU\n");
 
     info.host_backend = false;

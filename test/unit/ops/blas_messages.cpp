@@ -1,3 +1,5 @@
+#include "support/refusals.hpp"
+
 #include <coaccel/ops/blas.hpp>
 
 #include <doctest/doctest.h>
@@ -13,34 +15,10 @@ namespace {
 
 using namespace coaccel;
 using blas::transpose;
+using test::elements;
+using test::refusals;
 
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
-}
-
-/// Checks that the op is accepted, and how it is refused after each change.
-template <class Op>
-class refusals {
-public:
-    explicit refusals(const Op& good) : good_(good) { CHECK_FALSE(good.check()); }
-
-    template <class Change>
-    void operator()(errc code, const std::string& message, Change change) const
-    {
-        Op bad = good_;
-        change(bad);
-        const auto got = bad.check();
-        CHECK(got.message() == std::string(Op::name) + ": " + message);
-        CHECK_MESSAGE(got == code, message);
-    }
-
-private:
-    Op good_;
-};
 
 constexpr auto invalid = errc::invalid_argument;
 constexpr auto bounds = errc::out_of_bounds;

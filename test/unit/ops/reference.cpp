@@ -11,12 +11,19 @@
 
 namespace test_ops_reference {
 
-// docs/operations.md has a table for every op of the host backend, with a row for every described field.
+// docs/operations.md has a table for every op of the host backend, with a row for every described field, and one for
+// every enumeration of a field, with a row for every enumerator.
 namespace {
 
 using namespace coaccel;
 
-using sections = std::map<std::string, std::vector<std::string>>;
+struct section {
+    /// What it says about CUDA graphs, such as "no (`reply`)".
+    std::string graph;
+    std::vector<std::string> rows;
+};
+
+using sections = std::map<std::string, section>;
 
 /// Returns the last name in backquotes of a line such as "### `blas::axpy` (`blas.axpy`)".
 std::string last_quoted(const std::string& line)
@@ -26,19 +33,43 @@ std::string last_quoted(const std::string& line)
     return line.substr(begin + 1, end - begin - 1);
 }
 
-sections read_page()
+/// The tables below a heading such as "## Enumerations", by their names.
+sections read_page(const std::string& heading)
 {
     std::ifstream page(COACCEL_TEST_OPERATIONS_PAGE);
     REQUIRE(page.good());
     sections all;
-    std::string line, op;
+    std::string line, name;
+    bool inside = false;
     while (std::getline(page, line)) {
-        if (line.starts_with("### "))
-            all[op = last_quoted(line)];
-        else if (!op.empty() && line.starts_with("| `"))
-            all[op].push_back(line);
+        if (line.starts_with("## "))
+            inside = line == heading;
+        else if (inside && line.starts_with("### "))
+            all[name = last_quoted(line)];
+        else if (inside && line.starts_with("| `"))
+            all.at(name).rows.push_back(line);
+        else if (const auto at = line.find("CUDA graph: "); inside && at != std::string::npos)
+            all.at(name).graph = line.substr(at + 12, line.rfind('.') - at - 12);
     }
     return all;
+}
+
+/// The enumerators in the table of an enumeration.
+std::vector<std::string> enumerators(const std::vector<std::string>& rows)
+{
+    std::vector<std::string> names;
+    for (const std::string& row : rows)
+        names.push_back(row.substr(3, row.find('`', 3) - 3));
+    return names;
+}
+
+/// The enumerators of a field as the library describes them.
+std::vector<std::string> enumerators(const op_field& f)
+{
+    std::vector<std::string> names;
+    for (std::uint64_t value = 0; const char* name = f.enumerator(&value); ++value)
+        names.emplace_back(name);
+    return names;
 }
 
 std::string short_name(const op_info& info)
@@ -52,6 +83,22 @@ std::string text_of(const op_field& f)
     return "| `" + std::string(f.name) + "` | `" + (f.what == op_field::kind::operand ? mode : "");
 }
 
+/// What the page says about an op with its default values.
+std::string graph_of(const op_info& info)
+{
+    if (info.obstacle_of)
+        return "yes, except `scratch_memory` for 16-bit elements with an alpha of zero";
+    switch (info.obstacle) {
+    case capture_obstacle::none: return "yes";
+    case capture_obstacle::reply: return "no (`reply`)";
+    case capture_obstacle::state: return "no (`state`)";
+    case capture_obstacle::scratch_memory: return "no (`scratch_memory`)";
+    case capture_obstacle::host_work: return "no (`host_work`)";
+    case capture_obstacle::unknown_code: return "no (`unknown_code`)";
+    }
+    return {};
+}
+
 } // namespace
 
 TEST_SUITE_BEGIN("reference of the ops");
@@ -60,7 +107,7 @@ TEST_CASE("the reference has a table for every host op and a row for every field
 {
     // The device calls that use these ops have no fields for the caller to set.
     const std::set<std::string> internal{"memory.write", "memory.read", "memory.download"};
-    const auto page = read_page();
+    const auto page = read_page("## Every operation");
     std::set<std::string> seen;
     host::all_ops().for_each([&](const op_info& info) {
         const auto op = short_name(info);
@@ -69,7 +116,8 @@ TEST_CASE("the reference has a table for every host op and a row for every field
         CAPTURE(info.name);
         REQUIRE_MESSAGE(page.contains(op), "run docs/check_operations --write");
         seen.insert(op);
-        const auto& rows = page.at(op);
+        const auto& rows = page.at(op).rows;
+        CHECK(page.at(op).graph == graph_of(info));
         REQUIRE(rows.size() == info.fields.size());
         for (std::size_t i = 0; i < rows.size(); ++i)
             CHECK_MESSAGE(rows[i].starts_with(text_of(info.fields[i])), rows[i]);
@@ -77,12 +125,35 @@ TEST_CASE("the reference has a table for every host op and a row for every field
     // Only on a GPU.
     for (const char* op : {"interop.wait_event", "interop.record_event"}) {
         REQUIRE(page.contains(op));
-        CHECK(page.at(op).size() == 2);
+        CHECK(page.at(op).rows.size() == 2);
+        CHECK(page.at(op).graph == "no (`host_work`)");
         seen.insert(op);
     }
     for (const auto& entry : page)
         CHECK_MESSAGE(seen.contains(entry.first), entry.first);
     CHECK(page.size() == seen.size());
+}
+
+TEST_CASE("a field of an enumeration leads to the table of its enumerators")
+{
+    const auto page = read_page("## Every operation");
+    const auto tables = read_page("## Enumerations");
+    host::all_ops().for_each([&](const op_info& info) {
+        const auto op = short_name(info);
+        if (!page.contains(op) || info.name.ends_with(" stored"))
+            return;
+        for (std::size_t i = 0; i < info.fields.size(); ++i) {
+            if (info.fields[i].holds != op_field::content::enumeration)
+                continue;
+            const std::string& row = page.at(op).rows[i];
+            CAPTURE(row);
+            bool found = false;
+            for (const auto& [name, table] : tables)
+                found = found || (row.find('[' + name + ']') != row.npos &&
+                                  enumerators(table.rows) == enumerators(info.fields[i]));
+            CHECK_MESSAGE(found, "run docs/check_operations --write");
+        }
+    });
 }
 
 TEST_SUITE_END();

@@ -22,7 +22,8 @@ TEST_CASE("a library chosen by the program replaces the one from the environment
     };
     for (const row& r :
          {row{vendor_library::driver, "COACCEL_LIBCUDA"}, row{vendor_library::cublas, "COACCEL_LIBCUBLAS"},
-          row{vendor_library::nvrtc, "COACCEL_LIBNVRTC"}, row{vendor_library::curand, "COACCEL_LIBCURAND"}}) {
+          row{vendor_library::nvrtc, "COACCEL_LIBNVRTC"}, row{vendor_library::curand, "COACCEL_LIBCURAND"},
+          row{vendor_library::cublaslt, "COACCEL_LIBCUBLASLT"}}) {
         const auto which = r.which;
         const char* const variable = r.variable;
         CAPTURE(variable);

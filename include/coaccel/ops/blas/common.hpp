@@ -161,6 +161,13 @@ void for_each_dense(const F& f)
     f.template operator()<std::complex<double>>();
 }
 
+/// cuBLAS reads operands of 16 bits even if alpha is zero. A GPU then gets zeros instead of them, in memory of one run.
+template <class T>
+constexpr capture_obstacle obstacle_of_product(const scalar<T>& alpha) noexcept
+{
+    return sizeof(T) == 2 && alpha == scalar<T>(0) ? capture_obstacle::scratch_memory : capture_obstacle::none;
+}
+
 /// The first failure of several checks. Each is made even if an earlier one has failed.
 inline error_code first_error(std::initializer_list<error_code> checks) noexcept
 {

@@ -105,6 +105,9 @@ struct gemm {
         return beta == scalar<T>(0) && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
     }
 
+    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
+    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(alpha); }
+
     COACCEL_PURE_OP(blas, gemm, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
 
@@ -155,6 +158,9 @@ struct gemm_ex {
     {
         return beta == 0 && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
     }
+
+    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
+    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(scalar<T>(alpha)); }
 
     COACCEL_PURE_OP(blas, gemm_ex, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
@@ -228,6 +234,9 @@ struct gemm_strided_batched {
         return beta == scalar<T>(0) && (ldc == 0 || ldc == m) && (batch == 1 || stride_c == one) &&
                c.size() == times(one, batch);
     }
+
+    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
+    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(alpha); }
 
     COACCEL_PURE_OP(blas, gemm_strided_batched, void, a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha,
                     beta, trans_a, trans_b, lda, ldb, ldc, math)

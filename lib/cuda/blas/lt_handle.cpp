@@ -1,0 +1,209 @@
+#include "cuda/blas/lt_handle.hpp"
+
+#include "cuda/backend.hpp"
+#include "cuda/blas/cublas_error.hpp"
+
+#include <coaccel/core/detail/op_error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace coaccel::cuda {
+namespace {
+
+// That of the greatest alignment which cuBLASLt knows.
+constexpr std::size_t workspace_unit = 256;
+
+error_code no_algorithm(std::string_view op, const lt_problem& p) noexcept
+{
+    const std::uint64_t k = p.trans_a == CUBLAS_OP_N ? p.a.cols : p.a.rows;
+    return coaccel::detail::op_error(errc::unsupported_op, op,
+                                     {"cuBLASLt has no algorithm for m ",
+                                      p.c.rows,
+                                      ", n ",
+                                      p.c.cols,
+                                      ", k ",
+                                      k,
+                                      ", lda ",
+                                      p.a.ld,
+                                      ", ldb ",
+                                      p.b.ld,
+                                      ", ldc ",
+                                      p.c.ld,
+                                      ", batch ",
+                                      p.batch,
+                                      ", operands aligned to ",
+                                      p.a.alignment,
+                                      ", ",
+                                      p.b.alignment,
+                                      " and ",
+                                      p.c.alignment,
+                                      " bytes, on this GPU"});
+}
+
+} // namespace
+
+struct lt_handle::job {
+    std::atomic<bool> done{false};
+    error_code error;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    /// The status is that of choosing an algorithm.
+    bool choosing = false;
+    const cublaslt_api* api = nullptr;
+    cublasLtHandle_t handle = nullptr;
+    /// A broken handle, destroyed before the new one is created.
+    cublasLtHandle_t replaced = nullptr;
+    std::unique_ptr<lt_plan> plan;
+
+    void run(backend& b, CUstream s, const lt_problem& problem, const lt_arguments& with, void* workspace,
+             std::size_t bytes);
+};
+
+void lt_handle::job::run(backend& b, CUstream s, const lt_problem& problem, const lt_arguments& with, void* workspace,
+                         std::size_t bytes)
+{
+    auto table = b.libraries().get<cublaslt_api>();
+    if (!table || b.dead()) {
+        error = table ? make_error_code(errc::context_lost) : table.error();
+        return;
+    }
+    api = table.value();
+    if (replaced)
+        (void)api->cublasLtDestroy(std::exchange(replaced, nullptr));
+    if (!handle)
+        status = api->cublasLtCreate(&handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        handle = nullptr;
+        return;
+    }
+    choosing = true;
+    status = plan->make(*api, handle, problem, with, bytes);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return;
+    choosing = false;
+    status = plan->launch(*api, handle, with, workspace, bytes, s);
+}
+
+result<readiness> lt_handle::prepare(std::string_view op, const lt_problem& problem, const lt_arguments& with,
+                                     lt_plan*& found)
+{
+    if (job_)
+        return collect(op);
+    // There is no handle if one could not be created in place of a broken one.
+    found = !handle_ || broken_ ? nullptr : find(problem);
+    if (found) {
+        ++found->users;
+        return readiness::ready;
+    }
+    if (!workspace_) {
+        const std::size_t bytes = std::max<std::size_t>(backend_.how().blas_workspace, workspace_unit);
+        BOOST_OUTCOME_TRY(workspace_, backend_.buffers().allocate(stream_, bytes, memory_kind::device));
+        if (!workspace_)
+            return readiness::pending;
+        workspace_bytes_ = bytes;
+    }
+    return start(problem, with);
+}
+
+result<readiness> lt_handle::start(const lt_problem& problem, const lt_arguments& with)
+{
+    auto made = std::make_shared<job>();
+    made->plan = std::make_unique<lt_plan>();
+    (broken_ ? made->replaced : made->handle) = handle_;
+    auto work = [made, b = &backend_, s = stream_, problem, with, workspace = workspace_, bytes = workspace_bytes_] {
+        if (b->dead())
+            made->error = errc::context_lost;
+        else
+            made->run(*b, s, problem, with, workspace, bytes);
+        made->done.store(true, std::memory_order_release);
+        b->notify_progress();
+    };
+    if (!backend_.helpers().run(std::move(work)))
+        return errc::out_of_memory;
+    job_ = std::move(made);
+    handle_ = nullptr;
+    broken_ = false;
+    return readiness::pending;
+}
+
+result<readiness> lt_handle::collect(std::string_view op)
+{
+    if (!job_->done.load(std::memory_order_acquire))
+        return readiness::pending;
+    const auto ended = std::exchange(job_, nullptr);
+    if (ended->api)
+        api_ = ended->api;
+    // Until it is destroyed by another job, if this one could not.
+    handle_ = ended->replaced ? ended->replaced : ended->handle;
+    broken_ = ended->replaced != nullptr;
+    if (ended->error)
+        return ended->error;
+    if (ended->status == CUBLAS_STATUS_NOT_SUPPORTED && ended->choosing)
+        return no_algorithm(op, ended->plan->problem());
+    if (auto ec = check(ended->status)) {
+        if (!backend_.dead() && api_)
+            ended->plan->destroy(*api_);
+        return ec;
+    }
+    keep(std::move(ended->plan));
+    return readiness::launched;
+}
+
+lt_plan* lt_handle::find(const lt_problem& problem) noexcept
+{
+    const auto at = std::ranges::find_if(plans_, [&](const auto& p) { return p->problem() == problem; });
+    if (at == plans_.end())
+        return nullptr;
+    plans_.splice(plans_.begin(), plans_, at);
+    return at->get();
+}
+
+void lt_handle::keep(std::unique_ptr<lt_plan> plan)
+{
+    for (auto at = plans_.end(); plans_.size() >= most_plans && at != plans_.begin();) {
+        --at;
+        if ((*at)->users == 0) {
+            (*at)->destroy(*api_);
+            at = plans_.erase(at);
+        }
+    }
+    plans_.push_front(std::move(plan));
+}
+
+error_code lt_handle::launch(lt_plan& plan, const lt_arguments& with) noexcept
+{
+    return check(plan.launch(*api_, handle_, with, workspace_, workspace_bytes_, stream_));
+}
+
+error_code lt_handle::check(cublasStatus_t status) noexcept
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return {};
+    if (auto ec = find_fault(backend_, stream_))
+        return ec;
+    if (status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_INTERNAL_ERROR)
+        broken_ = true;
+    return make_error(status);
+}
+
+void lt_handle::destroy() noexcept
+{
+    // What was made for an op that did not fetch the result.
+    if (const auto left = std::exchange(job_, nullptr)) {
+        api_ = left->api ? left->api : api_;
+        handle_ = left->replaced ? left->replaced : left->handle;
+        if (api_)
+            left->plan->destroy(*api_);
+    }
+    for (const auto& plan : plans_)
+        plan->destroy(*api_);
+    plans_.clear();
+    if (handle_)
+        (void)api_->cublasLtDestroy(std::exchange(handle_, nullptr));
+    if (workspace_)
+        (void)backend_.buffers().release(stream_, std::exchange(workspace_, nullptr), workspace_bytes_,
+                                         memory_kind::device);
+}
+
+} // namespace coaccel::cuda

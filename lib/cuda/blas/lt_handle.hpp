@@ -1,0 +1,66 @@
+#ifndef COACCEL_CUDA_BLAS_LT_HANDLE_HPP
+#define COACCEL_CUDA_BLAS_LT_HANDLE_HPP
+
+#include "cuda/blas/lt_plan.hpp"
+#include "cuda/driver/driver_api.hpp"
+
+#include <coaccel/core/backend.hpp>
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <string_view>
+
+namespace coaccel::cuda {
+
+class backend;
+
+/// cuBLASLt on one lane: a handle, a workspace, and the plans of the problems that were met, of which the most recently
+/// used ones are kept.
+///
+/// The library is loaded, the handle created, the algorithm of a new problem chosen and its first product launched on
+/// the thread pool, because all of this may take long. After a failure the next op tries again; a handle that cuBLASLt
+/// reports as broken is replaced for the next op.
+class lt_handle {
+public:
+    static constexpr std::size_t most_plans = 128;
+
+    lt_handle(backend& b, CUstream s) noexcept : backend_(b), stream_(s) {}
+
+    /// Finds the plan of a problem. `ready`: the plan is in `found`, and stays until `users` is decreased. `launched`:
+    /// the problem was new, and its product is on the stream.
+    result<readiness> prepare(std::string_view op, const lt_problem& problem, const lt_arguments& with,
+                              lt_plan*& found);
+
+    /// Launches a product. Preconditions: the plan is of its problem.
+    error_code launch(lt_plan& plan, const lt_arguments& with) noexcept;
+
+    /// As library_resources::destroy and count.
+    void destroy() noexcept;
+    std::size_t count() const noexcept { return plans_.size() + (handle_ ? 1 : 0); }
+
+private:
+    struct job;
+
+    result<readiness> start(const lt_problem& problem, const lt_arguments& with);
+    result<readiness> collect(std::string_view op);
+    lt_plan* find(const lt_problem& problem) noexcept;
+    void keep(std::unique_ptr<lt_plan> plan);
+    error_code check(cublasStatus_t status) noexcept;
+
+    backend& backend_;
+    const CUstream stream_;
+    const cublaslt_api* api_ = nullptr;
+    cublasLtHandle_t handle_ = nullptr;
+    bool broken_ = false;
+    void* workspace_ = nullptr;
+    std::size_t workspace_bytes_ = 0;
+    /// The most recently used one first.
+    std::list<std::unique_ptr<lt_plan>> plans_;
+    /// The job on the thread pool for the lane's one pending op.
+    std::shared_ptr<job> job_;
+};
+
+} // namespace coaccel::cuda
+
+#endif

@@ -1,0 +1,150 @@
+#include "cuda/blas/lt_plan.hpp"
+
+#include <utility>
+
+namespace coaccel::cuda {
+namespace {
+
+/// The calls of one sequence: after a failure the others are not made.
+class call_sequence {
+public:
+    template <class Call>
+    call_sequence& then(const Call& call)
+    {
+        if (status_ == CUBLAS_STATUS_SUCCESS)
+            status_ = call();
+        return *this;
+    }
+
+    cublasStatus_t status() const noexcept { return status_; }
+
+private:
+    cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
+};
+
+/// Sets an attribute of a descriptor, which may be made by an earlier call of the sequence.
+template <class Function, class Descriptor, class Attribute, class Value>
+auto set(Function function, const Descriptor& of, Attribute which, Value value)
+{
+    return [=, &of] { return function(of, which, &value, sizeof value); };
+}
+
+cublasStatus_t make_layout(const cublaslt_api& api, cublasLtMatrixLayout_t& made, const lt_matrix& m,
+                           std::int32_t batch)
+{
+    const auto set_to = api.cublasLtMatrixLayoutSetAttribute;
+    call_sequence calls;
+    calls.then([&] { return api.cublasLtMatrixLayoutCreate(&made, m.type, m.rows, m.cols, m.ld); });
+    if (batch > 1)
+        calls.then(set(set_to, made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch))
+            .then(set(set_to, made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.stride));
+    return calls.status();
+}
+
+} // namespace
+
+cublasStatus_t lt_plan::make(const cublaslt_api& api, cublasLtHandle_t handle, const lt_problem& p,
+                             const lt_arguments& with, std::size_t workspace_bytes)
+{
+    problem_ = p;
+    cublasLtMatmulPreference_t preference = nullptr;
+    const auto status = call_sequence()
+                            .then([&] { return describe(api); })
+                            .then([&] { return set_addresses(api, with); })
+                            .then([&] { return api.cublasLtMatmulPreferenceCreate(&preference); })
+                            .then([&] { return choose(api, handle, preference, workspace_bytes); })
+                            .status();
+    if (preference)
+        (void)api.cublasLtMatmulPreferenceDestroy(preference);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        destroy(api);
+    return status;
+}
+
+cublasStatus_t lt_plan::describe(const cublaslt_api& api)
+{
+    const lt_problem& p = problem_;
+    const auto attribute = [&](cublasLtMatmulDescAttributes_t which, auto value) {
+        return set(api.cublasLtMatmulDescSetAttribute, operation_, which, value);
+    };
+    call_sequence calls;
+    calls.then([&] { return api.cublasLtMatmulDescCreate(&operation_, p.compute, p.scale_type); })
+        .then(attribute(CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t(p.pointers)))
+        .then(attribute(CUBLASLT_MATMUL_DESC_TRANSA, std::int32_t(p.trans_a)))
+        .then(attribute(CUBLASLT_MATMUL_DESC_TRANSB, std::int32_t(p.trans_b)))
+        .then(attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(p.epilogue)));
+    if (p.has_bias())
+        calls.then(attribute(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t(p.bias_type)));
+    return calls.then([&] { return make_layout(api, a_, p.a, p.batch); })
+        .then([&] { return make_layout(api, b_, p.b, p.batch); })
+        .then([&] { return make_layout(api, c_, p.c, p.batch); })
+        .status();
+}
+
+cublasStatus_t lt_plan::choose(const cublaslt_api& api, cublasLtHandle_t handle, cublasLtMatmulPreference_t preference,
+                               std::size_t workspace_bytes)
+{
+    const lt_problem& p = problem_;
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
+        return set(api.cublasLtMatmulPreferenceSetAttribute, preference, which, value);
+    };
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    const auto status = call_sequence()
+                            .then(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(workspace_bytes)))
+                            // The parts of a divided sum are not rounded to 16 bits, and are added in a fixed order.
+                            .then(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                         std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)))
+                            .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p.a.alignment))
+                            .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p.b.alignment))
+                            .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.c.alignment))
+                            .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.c.alignment))
+                            .then([&] {
+                                return api.cublasLtMatmulAlgoGetHeuristic(handle, operation_, a_, b_, c_, c_,
+                                                                          preference, 1, &found, &count);
+                            })
+                            .status();
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    if (count == 0)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    algorithm_ = found.algo;
+    return found.state;
+}
+
+cublasStatus_t lt_plan::set_addresses(const cublaslt_api& api, const lt_arguments& with)
+{
+    const auto address = [&](cublasLtMatmulDescAttributes_t which, const void* value) {
+        return set(api.cublasLtMatmulDescSetAttribute, operation_, which, value);
+    };
+    call_sequence calls;
+    if (problem_.has_bias())
+        calls.then(address(CUBLASLT_MATMUL_DESC_BIAS_POINTER, with.bias));
+    if (problem_.scaled)
+        calls.then(address(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, with.scale_a))
+            .then(address(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, with.scale_b));
+    return calls.status();
+}
+
+cublasStatus_t lt_plan::launch(const cublaslt_api& api, cublasLtHandle_t handle, const lt_arguments& with,
+                               void* workspace, std::size_t workspace_bytes, CUstream_st* stream)
+{
+    return call_sequence()
+        .then([&] { return set_addresses(api, with); })
+        .then([&] {
+            return api.cublasLtMatmul(handle, operation_, with.alpha(), with.a, a_, with.b, b_, with.beta(), with.c, c_,
+                                      with.c, c_, &algorithm_, workspace, workspace_bytes, stream);
+        })
+        .status();
+}
+
+void lt_plan::destroy(const cublaslt_api& api) noexcept
+{
+    if (operation_)
+        (void)api.cublasLtMatmulDescDestroy(std::exchange(operation_, nullptr));
+    for (cublasLtMatrixLayout_t* layout : {&a_, &b_, &c_})
+        if (*layout)
+            (void)api.cublasLtMatrixLayoutDestroy(std::exchange(*layout, nullptr));
+}
+
+} // namespace coaccel::cuda

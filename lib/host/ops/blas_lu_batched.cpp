@@ -1,0 +1,161 @@
+#include "host/ops/batches.hpp"
+#include "host/ops/libraries.hpp"
+
+#include <coaccel/ops/blas/lu_batched.hpp>
+
+#include <algorithm>
+
+namespace coaccel::host {
+namespace {
+
+/// Without pivots: no rows are exchanged. Returns the number of the first zero pivot.
+template <class T>
+std::int32_t factorize(matrix_map<T> a, std::int32_t* pivots)
+{
+    std::int32_t info = 0;
+    const Index n = a.rows();
+    for (Index k = 0; k < n; ++k) {
+        Index from = k;
+        if (pivots) {
+            Index below = 0;
+            a.col(k).tail(n - k).cwiseAbs().maxCoeff(&below);
+            from = k + below;
+            pivots[k] = static_cast<std::int32_t>(from + 1);
+        }
+        if (a(from, k) == T(0)) {
+            info = info ? info : static_cast<std::int32_t>(k + 1);
+            continue;
+        }
+        if (from != k)
+            a.row(k).swap(a.row(from));
+        const Index rest = n - k - 1;
+        divide(a.col(k).tail(rest), a(k, k));
+        for (Index j = k + 1; j < n; ++j)
+            a.col(j).tail(rest) -= a(k, j) * a.col(k).tail(rest);
+    }
+    return info;
+}
+
+template <class T>
+std::int32_t first_zero(const matrix_map<const T>& a)
+{
+    for (Index k = 0; k < a.rows(); ++k)
+        if (a(k, k) == T(0))
+            return static_cast<std::int32_t>(k + 1);
+    return 0;
+}
+
+enum class direction : std::uint8_t { forward, backward };
+
+/// Makes the exchanges of a factorization, or undoes them.
+template <class Matrix>
+void exchange(const std::int32_t* pivots, direction way, Matrix& b)
+{
+    for (Index i = 0; i < b.rows(); ++i) {
+        const Index k = way == direction::forward ? i : b.rows() - 1 - i;
+        // They are data of the caller. The limits are those on a GPU.
+        const Index with = std::clamp(Index(pivots[k]), Index(1), b.rows()) - 1;
+        if (with != k)
+            b.row(k).swap(b.row(with));
+    }
+}
+
+/// Replaces B by the solution. Without pivots: the factorization has no exchanges.
+template <class T>
+void solve(blas::transpose trans, const matrix_map<const T>& lu, const std::int32_t* pivots, matrix_map<T> b)
+{
+    using blas::diag;
+    using blas::uplo;
+    if (trans == blas::transpose::no) {
+        if (pivots)
+            exchange(pivots, direction::forward, b);
+        solve_triangle(uplo::lower, diag::unit, lu, b);
+        solve_triangle(uplo::upper, diag::non_unit, lu, b);
+        return;
+    }
+    dense<T> turned;
+    with_op(trans, lu, [&](const auto& taken) { turned = taken; });
+    solve_triangle(uplo::lower, diag::non_unit, turned, b);
+    solve_triangle(uplo::upper, diag::unit, turned, b);
+    if (pivots)
+        exchange(pivots, direction::backward, b);
+}
+
+struct lu_batched {
+    template <class T>
+    static void run(const blas::getrf_batched<T>& op, const bound_op& o)
+    {
+        factorize_all<T>(op, o, o.data(op.pivots));
+    }
+
+    template <class T>
+    static void run(const blas::getrf_nopivot_batched<T>& op, const bound_op& o)
+    {
+        factorize_all<T>(op, o, nullptr);
+    }
+
+    template <class T>
+    static void run(const blas::getrs_batched<T>& op, const bound_op& o)
+    {
+        solve_all<T>(op, o, o.data(op.pivots));
+    }
+
+    template <class T>
+    static void run(const blas::getrs_nopivot_batched<T>& op, const bound_op& o)
+    {
+        solve_all<T>(op, o, nullptr);
+    }
+
+    template <class T>
+    static void run(const blas::getri_batched<T>& op, const bound_op& o)
+    {
+        invert_all<T>(op, o, o.data(op.pivots));
+    }
+
+    template <class T>
+    static void run(const blas::getri_nopivot_batched<T>& op, const bound_op& o)
+    {
+        invert_all<T>(op, o, nullptr);
+    }
+
+private:
+    template <class T, class Op>
+    static void factorize_all(const Op& op, const bound_op& o, std::int32_t* pivots)
+    {
+        for (std::uint64_t i = 0; i < op.batch; ++i)
+            o.data(op.info)[i] = factorize<T>(matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda),
+                                              pivots ? pivots + i * op.n : nullptr);
+    }
+
+    template <class T, class Op>
+    static void solve_all(const Op& op, const bound_op& o, const std::int32_t* pivots)
+    {
+        for (std::uint64_t i = 0; i < op.batch; ++i)
+            solve<T>(op.trans, matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda),
+                     pivots ? pivots + i * op.n : nullptr,
+                     matrix(o.data(op.b) + i * op.stride_b, op.n, op.nrhs, op.ldb));
+    }
+
+    template <class T, class Op>
+    static void invert_all(const Op& op, const bound_op& o, const std::int32_t* pivots)
+    {
+        for (std::uint64_t i = 0; i < op.batch; ++i) {
+            const auto lu = matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda);
+            auto c = matrix(o.data(op.c) + i * op.stride_c, op.n, op.n, op.ldc);
+            c.setIdentity();
+            std::int32_t& info = o.data(op.info)[i];
+            info = first_zero<T>(lu);
+            if (info == 0)
+                solve<T>(blas::transpose::no, lu, pivots ? pivots + i * op.n : nullptr, c);
+        }
+    }
+};
+
+} // namespace
+
+void add_blas_lu_batched(op_table& table)
+{
+    blas::detail::for_each_dense([&table]<class T>() { add_ops<lu_batched>(table, blas::lu_batched_for<T>{}); });
+}
+
+} // namespace coaccel::host
