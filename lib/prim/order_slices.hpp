@@ -39,6 +39,13 @@ inline order_slices sort_slices(std::uint64_t rows, std::uint64_t n) noexcept
     return divide_rows(rows, n, least, 528);
 }
 
+/// For ops that keep some of n elements, and for histograms.
+inline order_slices compact_slices(std::uint64_t n) noexcept
+{
+    constexpr std::uint64_t least = 8192;
+    return divide_rows(1, n, least, 2048);
+}
+
 } // namespace coaccel::prim
 
 #endif

@@ -1,6 +1,6 @@
 #include "support/prim.hpp"
 
-#include "support/device_fixture.hpp"
+#include "gpu.hpp"
 
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/prim.hpp>
@@ -18,15 +18,8 @@ namespace {
 
 using namespace coaccel;
 using test::await;
-using test::device_fixture;
+using test::gpu_fixture;
 using test::run_listed;
-
-device_options on_gpu()
-{
-    device_options o;
-    o.kind = device_kind::cuda;
-    return o;
-}
 
 } // namespace
 
@@ -34,7 +27,7 @@ TEST_SUITE_BEGIN("prim on a GPU");
 
 TEST_CASE("sums and scans of millions of elements")
 {
-    device_fixture f(on_gpu());
+    gpu_fixture f;
     std::mt19937 random(1);
     constexpr std::uint64_t n = (1 << 24) + 77;
     std::vector<std::uint32_t> x(n);
@@ -58,7 +51,7 @@ TEST_CASE("sums and scans of millions of elements")
 
 TEST_CASE("more than 2^32 elements")
 {
-    device_fixture f(on_gpu());
+    gpu_fixture f;
     constexpr std::uint64_t n = (std::uint64_t(1) << 32) + 1000;
     auto made = await(f.io, f.gpu.async_alloc<std::uint8_t>(n));
     if (!made && made.error() == errc::out_of_memory) {
@@ -80,11 +73,27 @@ TEST_CASE("more than 2^32 elements")
     CHECK(f.download(sum)[0] == 10);
     REQUIRE_FALSE(run_listed(f, prim::scan<std::uint8_t>{.x = x, .y = x, .n = n}));
     CHECK(f.download(x.ref().subspan(peak - 1, 3)) == std::vector<std::uint8_t>{5, 10, 10});
+    // Zeros, fives from place 7, tens from the peak.
+    const auto values = f.upload(std::vector<std::uint8_t>(4));
+    const auto lengths = f.upload(std::vector<std::uint64_t>(4));
+    const auto count = f.upload(std::vector<std::uint64_t>(1));
+    REQUIRE_FALSE(run_listed(
+        f, prim::run_length<std::uint8_t>{.x = x, .values = values, .lengths = lengths, .count = count, .n = n}));
+    CHECK(f.download(count)[0] == 3);
+    CHECK(f.download(values) == std::vector<std::uint8_t>{0, 5, 10, 0});
+    CHECK(f.download(lengths) == std::vector<std::uint64_t>{7, peak - 7, n - peak, 0});
+    REQUIRE_FALSE(run_listed(
+        f, prim::select<std::uint8_t>{.x = x, .mask = x, .y = values.ref().first(2), .count = count, .n = n}));
+    CHECK(f.download(count)[0] == n - 7);
+    CHECK(f.download(values) == std::vector<std::uint8_t>{5, 5, 10, 0});
+    REQUIRE_FALSE(run_listed(
+        f, prim::histogram<std::uint8_t>{.x = x, .counts = lengths.ref().first(3), .n = n, .bins = 3, .high = 15}));
+    CHECK(f.download(lengths) == std::vector<std::uint64_t>{7, peak - 7, n - peak, 0});
 }
 
 TEST_CASE_TEMPLATE("sort and top_k of millions of elements", T, float, double, std::int16_t, std::uint8_t)
 {
-    device_fixture f(on_gpu());
+    gpu_fixture f;
     std::mt19937 random(2);
     constexpr std::uint64_t n = 3000001;
     constexpr std::uint64_t k = 1000;
@@ -110,9 +119,52 @@ TEST_CASE_TEMPLATE("sort and top_k of millions of elements", T, float, double, s
     CHECK(f.download(found) == std::vector<std::uint64_t>(order.begin(), order.begin() + k));
 }
 
+TEST_CASE("runs, selections and histograms of millions of elements")
+{
+    gpu_fixture f;
+    std::mt19937 random(4);
+    constexpr std::uint64_t n = 5000003;
+    std::vector<std::uint8_t> x;
+    std::vector<std::uint64_t> expected;
+    while (x.size() < n) {
+        const std::uint64_t longest = random() % 100 == 0 ? 100000 : 6;
+        expected.push_back(std::min(n - x.size(), 1 + random() % longest));
+        x.insert(x.end(), expected.back(), static_cast<std::uint8_t>(x.empty() ? 0 : x.back() + 1 + random() % 255));
+    }
+    const auto from = f.upload(x);
+    const auto values = f.upload(std::vector<std::uint8_t>(n));
+    const auto lengths = f.upload(std::vector<std::uint64_t>(n));
+    const auto count = f.upload(std::vector<std::uint64_t>(1));
+    REQUIRE_FALSE(run_listed(
+        f, prim::run_length<std::uint8_t>{.x = from, .values = values, .lengths = lengths, .count = count, .n = n}));
+    CHECK(f.download(count)[0] == expected.size());
+    expected.resize(n);
+    CHECK(f.download(lengths) == expected);
+    std::vector<std::uint8_t> first(n);
+    for (std::uint64_t i = 0, at = 0; at < n; at += expected[i++])
+        first[i] = x[at];
+    CHECK(f.download(values) == first);
+
+    const auto y = f.upload(std::vector<std::uint8_t>(n));
+    REQUIRE_FALSE(run_listed(f, prim::select<std::uint8_t>{.x = from, .mask = from, .y = y, .count = count, .n = n}));
+    auto kept = x;
+    std::erase(kept, 0);
+    CHECK(f.download(count)[0] == kept.size());
+    kept.resize(n);
+    CHECK(f.download(y) == kept);
+
+    std::vector<std::uint64_t> of_each(256);
+    for (const auto v : x)
+        ++of_each[v];
+    const auto counts = f.upload(std::vector<std::uint64_t>(256));
+    REQUIRE_FALSE(
+        run_listed(f, prim::histogram<std::uint8_t>{.x = from, .counts = counts, .n = n, .bins = 256, .high = 256}));
+    CHECK(f.download(counts) == of_each);
+}
+
 TEST_CASE("a large matrix is transposed")
 {
-    device_fixture f(on_gpu());
+    gpu_fixture f;
     std::mt19937 random(3);
     constexpr std::uint64_t rows = 3001;
     constexpr std::uint64_t columns = 1234;

@@ -1,6 +1,7 @@
 #ifndef COACCEL_TEST_SUPPORT_EMULATED_KERNELS_HPP
 #define COACCEL_TEST_SUPPORT_EMULATED_KERNELS_HPP
 
+#include "prim/histogram_bins.hpp"
 #include "prim/ordering.hpp"
 #include "prim/reductions.hpp"
 
@@ -64,9 +65,21 @@ inline u32 threads_with_same(u32 value)
     return same;
 }
 
+/// All threads of the block call it together.
+inline u32 threads_where(bool condition)
+{
+    const u32 same = threads_with_same(condition ? 1u : 0u);
+    return condition ? same : ~same;
+}
+
 inline u32 bits_in(u32 x)
 {
     return static_cast<u32>(std::popcount(x));
+}
+
+inline u32 bit_length(u32 x)
+{
+    return static_cast<u32>(std::bit_width(x));
 }
 
 inline u32 bits_of(float x)
@@ -96,6 +109,8 @@ inline float float_of(u32 bits)
 #include "cuda/prim/kernels/order.cuh"
 #include "cuda/prim/kernels/top_k.cuh"
 #include "cuda/prim/kernels/sort.cuh"
+#include "cuda/prim/kernels/compact.cuh"
+#include "cuda/prim/kernels/histogram.cuh"
 // clang-format on
 
 #undef __device__

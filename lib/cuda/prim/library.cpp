@@ -4,8 +4,9 @@
 namespace coaccel::cuda {
 namespace {
 
-constexpr const prim_group* groups[] = {&prim_casts,      &prim_elementwise, &prim_moves, &prim_orders,
-                                        &prim_reductions, &prim_rows,        &prim_scans};
+constexpr const prim_group* groups[] = {&prim_casts,  &prim_elementwise, &prim_histograms, &prim_moves,
+                                        &prim_orders, &prim_reductions,  &prim_rows,       &prim_runs,
+                                        &prim_scans,  &prim_selections};
 
 void add_all(op_table& table)
 {

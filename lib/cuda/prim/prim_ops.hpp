@@ -167,8 +167,7 @@ void add_prim(op_table& table, type_list<Ops...>)
     (table.add<Ops>({.prepare = prim_code<Group, Ops>::prepare,
                      .enqueue = prim_code<Group, Ops>::enqueue,
                      .finish = prim_code<Group, Ops>::finish,
-                     .commands = prim_code<Group, Ops>::commands,
-                     .capturable = always_capturable}),
+                     .commands = prim_code<Group, Ops>::commands}),
      ...);
 }
 
@@ -212,11 +211,14 @@ using number_types = boost::mp11::mp_append<prim::floating_types, prim::integer_
 
 extern const prim_group prim_casts;
 extern const prim_group prim_elementwise;
+extern const prim_group prim_histograms;
 extern const prim_group prim_moves;
 extern const prim_group prim_orders;
 extern const prim_group prim_reductions;
 extern const prim_group prim_rows;
+extern const prim_group prim_runs;
 extern const prim_group prim_scans;
+extern const prim_group prim_selections;
 
 } // namespace coaccel::cuda
 

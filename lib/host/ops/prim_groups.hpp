@@ -6,7 +6,9 @@
 // The sources of the ops of `prim`: each defines a function that adds its ops to the table.
 #define COACCEL_HOST_PRIM_GROUPS(X)                                                                                    \
     X(casts)                                                                                                           \
+    X(compact)                                                                                                         \
     X(elementwise)                                                                                                     \
+    X(histogram)                                                                                                       \
     X(move)                                                                                                            \
     X(order)                                                                                                           \
     X(reduce)                                                                                                          \

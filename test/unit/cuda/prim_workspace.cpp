@@ -31,6 +31,10 @@ struct workspace_fixture : prim_fixture {
         add("top_k<coaccel_prim::f32>", code::top_k<float>, together);
         add("sort<coaccel_prim::u16>", code::sort<code::u16>, together);
         add("sort_pairs<coaccel_prim::u8>", code::sort_pairs<code::u8>, together);
+        add("select<coaccel_prim::u16>", code::select<code::u16>, together);
+        add("unique<coaccel_prim::f16>", code::unique<code::f16>, together);
+        add("run_length<coaccel_prim::u8>", code::run_length<code::u8>, together);
+        add("histogram<coaccel_prim::u8>", code::histogram<code::u8>, together);
     }
 
     cuda::prim_workspace& workspace()
@@ -211,6 +215,65 @@ TEST_CASE_FIXTURE(workspace_fixture, "ops that order elements, in one and in sev
                       {keys, payload, sorted_keys, sorted_payload}));
     CHECK(std::vector<int>(sorted_keys, sorted_keys + 4) == std::vector<int>{0, 1, 3, 3});
     CHECK(std::vector<int>(sorted_payload, sorted_payload + 4) == std::vector<int>{13, 11, 10, 12});
+}
+
+TEST_CASE_FIXTURE(workspace_fixture, "ops that keep some elements, in one and in several slices")
+{
+    constexpr std::uint64_t n = 20000;
+    std::vector<std::uint16_t> numbers(n);
+    std::iota(numbers.begin(), numbers.end(), std::uint16_t(0));
+    std::vector<std::uint8_t> every_third(n);
+    for (std::uint64_t i = 0; i < n; i += 3)
+        every_third[i] = 1;
+    auto* x = upload(numbers);
+    auto* mask = upload(every_third);
+    auto* y = upload(test::poisoned<std::uint16_t>(7001));
+    auto* count = upload(test::poisoned<std::uint64_t>(1));
+    REQUIRE_FALSE(run(prim::select<std::uint16_t>{.x = elements<std::uint16_t>(n, 0),
+                                                  .mask = elements<std::uint8_t>(n, 1),
+                                                  .y = elements<std::uint16_t>(7000, 2),
+                                                  .count = elements<std::uint64_t>(1, 3),
+                                                  .n = n},
+                      {x, mask, y, count}));
+    CHECK(*count == n / 3 + 1);
+    std::size_t wrong = 0;
+    for (std::uint64_t i = 0; i < 7000; ++i)
+        wrong += y[i] != (i <= n / 3 ? 3 * i : 0);
+    CHECK(wrong == 0);
+    CHECK(y[7000] == test::poisoned<std::uint16_t>(1)[0]);
+    CHECK(fake.calls("cuLaunchKernel") == 4);
+
+    auto* repeated = upload(std::vector<half>{half(1.0f), half(1.0f), half(2.0f), half(1.0f)});
+    auto* different = upload(test::poisoned<half>(4));
+    REQUIRE_FALSE(run(
+        prim::unique<half>{
+            .x = elements<half>(4, 0), .y = elements<half>(4, 1), .count = elements<std::uint64_t>(1, 2), .n = 4},
+        {repeated, different, count}));
+    CHECK(*count == 3);
+    CHECK(std::vector<float>(different, different + 4) == std::vector<float>{1, 2, 1, 0});
+    CHECK(fake.calls("cuLaunchKernel") == 6);
+
+    auto* values = upload(test::poisoned<std::uint8_t>(3));
+    auto* lengths = upload(test::poisoned<std::uint64_t>(3));
+    REQUIRE_FALSE(run(prim::run_length<std::uint8_t>{.x = elements<std::uint8_t>(6, 0),
+                                                     .values = elements<std::uint8_t>(3, 1),
+                                                     .lengths = elements<std::uint64_t>(3, 2),
+                                                     .count = elements<std::uint64_t>(1, 3),
+                                                     .n = 6},
+                      {upload(std::vector<std::uint8_t>{5, 5, 5, 0, 9, 9}), values, lengths, count}));
+    CHECK(*count == 3);
+    CHECK(std::vector<int>(values, values + 3) == std::vector<int>{5, 0, 9});
+    CHECK(std::vector<int>(lengths, lengths + 3) == std::vector<int>{3, 1, 2});
+
+    auto* counts = upload(test::poisoned<std::uint64_t>(4));
+    REQUIRE_FALSE(run(prim::histogram<std::uint8_t>{.x = elements<std::uint8_t>(6, 0),
+                                                    .counts = elements<std::uint64_t>(4, 1),
+                                                    .n = 6,
+                                                    .bins = 4,
+                                                    .low = 100,
+                                                    .high = 256},
+                      {upload(std::vector<std::uint8_t>{99, 100, 138, 139, 255, 200}), counts}));
+    CHECK(std::vector<int>(counts, counts + 4) == std::vector<int>{2, 1, 1, 1});
 }
 
 TEST_CASE_FIXTURE(workspace_fixture, "memory that a graph contains stays when an op needs more")

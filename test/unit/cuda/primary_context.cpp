@@ -3,6 +3,7 @@
 #include "cuda/driver/error.hpp"
 #include "jit/registry.hpp"
 #include "memory_support.hpp"
+#include "support/plan_context.hpp"
 
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/rand.hpp>
@@ -133,7 +134,11 @@ TEST_CASE("contexts that come and go beside a live one leave nothing behind")
     image->name = image->symbol = "nothing";
     image->code = "code";
     const jit::kernel nothing(jit::register_image(std::move(image)));
-    std::vector<float> pinned(1024);
+    test::plan_maker maker;
+    const auto from = maker.floats(slot_kind::input, 4);
+    const auto to = maker.floats(slot_kind::output, 4);
+    const detail::plan_data plan = maker.add(memory::copy<float>{from, to}).finish();
+    std::uint64_t instances = 0;
     auto use = [&](context_driver& d) {
         blocking_op all(d);
         all.run();
@@ -144,7 +149,13 @@ TEST_CASE("contexts that come and go beside a live one leave nothing behind")
         exec<rand::uniform<float>> numbers(rand::uniform<float>{.dst = x, .from = rand::make_generator()},
                                            exec_options{});
         CHECK_FALSE(d.outcome_of(numbers));
-        // The buffer is still there at the end.
+        test::test_instance instance(d, plan, ++instances, 1);
+        REQUIRE_FALSE(instance.load());
+        CHECK(instance.recorded);
+        test::plan_run run(instance, {{1, 2, 3, 4}});
+        CHECK_FALSE(d.outcome_of(*run.request));
+        CHECK(run.outputs[0] == std::vector<float>{1, 2, 3, 4});
+        // The buffers and the instance are still there at the end.
     };
     context_driver live(w);
     use(live);

@@ -62,13 +62,15 @@ TEST_CASE("one kernel of each group compiles to machine code by the path that op
 {
     if (!test::nvrtc())
         return;
-    for (const char* name : {"coaccel_prim::unary<coaccel_prim::real_gelu,coaccel_prim::f16>",
-                             "coaccel_prim::cast<coaccel_prim::i64,coaccel_prim::f8_e5m2>",
-                             "coaccel_prim::softmax<coaccel_prim::log_softmax_value,coaccel_prim::bf16>",
-                             "coaccel_prim::reduce<coaccel_prim::reduce_sum,coaccel_prim::f32>",
-                             "coaccel_prim::scan<coaccel_prim::reduce_max,coaccel_prim::f16>",
-                             "coaccel_prim::transpose<coaccel_prim::c128>", "coaccel_prim::top_k<coaccel_prim::f64>",
-                             "coaccel_prim::sort_pairs<coaccel_prim::i64>"}) {
+    for (const char* name :
+         {"coaccel_prim::unary<coaccel_prim::real_gelu,coaccel_prim::f16>",
+          "coaccel_prim::cast<coaccel_prim::i64,coaccel_prim::f8_e5m2>",
+          "coaccel_prim::softmax<coaccel_prim::log_softmax_value,coaccel_prim::bf16>",
+          "coaccel_prim::reduce<coaccel_prim::reduce_sum,coaccel_prim::f32>",
+          "coaccel_prim::scan<coaccel_prim::reduce_max,coaccel_prim::f16>",
+          "coaccel_prim::transpose<coaccel_prim::c128>", "coaccel_prim::top_k<coaccel_prim::f64>",
+          "coaccel_prim::sort_pairs<coaccel_prim::i64>", "coaccel_prim::select<coaccel_prim::c128>",
+          "coaccel_prim::run_length<coaccel_prim::bf16>", "coaccel_prim::histogram<coaccel_prim::f16>"}) {
         const auto made = test::compile(cuda::prim_kernel_source(), cuda::prim_compile_options(name));
         REQUIRE_MESSAGE(made.has_value(), made.error().message());
         CHECK(test::is_cubin(made.value()));

@@ -1,3 +1,5 @@
+#include "support/refusals.hpp"
+
 #include <coaccel/ops/prim.hpp>
 
 #include <doctest/doctest.h>
@@ -13,14 +15,9 @@ namespace {
 
 using namespace coaccel;
 using prim::layout;
+using test::elements;
 
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot, std::uint64_t offset = 0)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, offset, size, dtype_v<T>});
-}
 
 struct row {
     error_code got;

@@ -1,5 +1,6 @@
 #include "support/device_fixture.hpp"
 #include "support/prim.hpp"
+#include "support/refusals.hpp"
 
 #include <coaccel/ops/prim.hpp>
 
@@ -17,6 +18,7 @@ namespace {
 using namespace coaccel;
 using prim::dimensions;
 using test::device_fixture;
+using test::elements;
 using test::run_listed;
 using test::same_bytes;
 
@@ -38,12 +40,6 @@ struct axis {
 };
 
 constexpr axis axes[] = {{1, 1, 1, 1}, {1, 9, 500, 1}, {3, 700, 7, 2}, {2, 5, 40, 33}};
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
-}
 
 } // namespace
 

@@ -1,5 +1,6 @@
 #include "support/device_fixture.hpp"
 #include "support/prim.hpp"
+#include "support/refusals.hpp"
 
 #include <coaccel/ops/prim.hpp>
 
@@ -19,6 +20,7 @@ using namespace coaccel;
 using prim::sort_order;
 using test::as_double;
 using test::device_fixture;
+using test::elements;
 using test::run_listed;
 
 using number_types = boost::mp11::mp_append<prim::floating_types, prim::integer_types>;
@@ -88,12 +90,6 @@ struct rows_and_columns {
 };
 
 constexpr rows_and_columns matrices[] = {{1, 1}, {3, 2}, {5, 33}, {2, 700}, {1, 10000}};
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
-}
 
 } // namespace
 

@@ -1,5 +1,6 @@
 #include "support/device_fixture.hpp"
 #include "support/prim.hpp"
+#include "support/refusals.hpp"
 
 #include <coaccel/ops/prim.hpp>
 #include <coaccel/plan/plan_builder.hpp>
@@ -25,6 +26,7 @@ using prim::reduction;
 using test::as_double;
 using test::await;
 using test::device_fixture;
+using test::elements;
 using test::run_listed;
 
 constexpr reduction reductions[] = {reduction::sum, reduction::product, reduction::min, reduction::max};
@@ -161,12 +163,6 @@ std::vector<case_of_shape> shapes()
         {layout<2>::packed({2, 3, 2, 3, 2, 3}).operand(1, {0, 6, 0, 2, 0, 0}), 216, 18},
     };
     return made;
-}
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "support/device_fixture.hpp"
 #include "support/prim.hpp"
+#include "support/refusals.hpp"
 
 #include <coaccel/ops/prim.hpp>
 #include <coaccel/plan/plan_builder.hpp>
@@ -18,6 +19,7 @@ using namespace coaccel;
 using prim::activation;
 using test::as_double;
 using test::device_fixture;
+using test::elements;
 using test::run_listed;
 
 /// By other formulas than those of the library.
@@ -53,12 +55,6 @@ void for_each_type(Run run)
             run.template operator()<T>(f);
         });
     }
-}
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "support/device_fixture.hpp"
 #include "support/prim.hpp"
+#include "support/refusals.hpp"
 
 #include <coaccel/ops/prim.hpp>
 
@@ -19,6 +20,7 @@ using prim::reduction;
 using prim::scan_range;
 using test::as_double;
 using test::device_fixture;
+using test::elements;
 using test::run_listed;
 
 using number_types = boost::mp11::mp_append<prim::floating_types, prim::integer_types>;
@@ -71,12 +73,6 @@ bool is_scan(reduction what, const std::vector<T>& before, T got)
 struct shape {
     std::uint64_t outer, n, inner;
 };
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot, std::uint64_t offset = 0)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, offset, size, dtype_v<T>});
-}
 
 } // namespace
 

@@ -32,9 +32,19 @@ COACCEL_PRIM_FUNCTION u32 threads_with_same(u32 value)
 {
     return __match_any_sync(0xffffffffu, value);
 }
+/// The threads of the warp for which the condition holds, as bits. All threads of the warp call it together.
+COACCEL_PRIM_FUNCTION u32 threads_where(bool condition)
+{
+    return __ballot_sync(0xffffffffu, condition);
+}
 COACCEL_PRIM_FUNCTION u32 bits_in(u32 x)
 {
     return static_cast<u32>(__popc(x));
+}
+/// The number of bits up to the highest one that is set.
+COACCEL_PRIM_FUNCTION u32 bit_length(u32 x)
+{
+    return static_cast<u32>(32 - __clz(static_cast<int>(x)));
 }
 #endif
 
