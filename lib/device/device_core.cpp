@@ -139,6 +139,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     expire();
     look_for_overdue();
     end_long_isolation();
+    end_long_load();
     if (dropped_plans_)
         close_dropped_plans();
 
@@ -177,6 +178,7 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     // Timers for runs that have ended would keep the executor running.
     if (admission_.in_flight() == 0)
         next_overdue_ = isolation_end_ = clock::time_point::max();
+    load_isolation_.look(plans_.loads_suspect(now_), now_, longest_isolation(options_.context.hang_timeout));
     // Last, so that the statistics include everything done earlier in the turn.
     controls_.answer_stats([this](stats_call& call) {
         fill(call.stats);
@@ -190,10 +192,10 @@ completion_queue::share device_core::turn(turn_caller caller, clock::duration pa
     if (!unused_.empty())
         dispose_owners();
     // An immediate next turn checks all of these times itself.
-    const bool again =
-        next.when == next_turn::kind::again ||
-        !executor_.wait_until(
-            std::min({next.at, admission_.first_deadline(), retry_at_, next_overdue_, isolation_end_}), now_, *this);
+    const bool again = next.when == next_turn::kind::again ||
+                       !executor_.wait_until(std::min({next.at, admission_.first_deadline(), retry_at_, next_overdue_,
+                                                       isolation_end_, load_isolation_.end()}),
+                                             now_, *this);
     const auto mine = completions_.end_turn(caller, [this] { post_runner(); });
     if (again || !inbox_.rest())
         schedule();

@@ -15,6 +15,7 @@
 #include "device/held_buffers.hpp"
 #include "device/inquiry.hpp"
 #include "device/lifecycle.hpp"
+#include "device/load_isolation.hpp"
 #include "device/op_statistics.hpp"
 #include "device/pinned_calls.hpp"
 #include "device/plan_list.hpp"
@@ -134,8 +135,11 @@ private:
     /// A suspect is alone on the device; requests for plans count as others.
     bool can_advance_plans() const noexcept
     {
-        return life_.open() && context_->accepting() && plans_.has_next() && !admission_.occupied();
+        return life_.open() && context_->accepting() && plans_.has_next() && !admission_.occupied() &&
+               !(isolates_load() && (admission_.in_flight() > 0 || durable_.pending()));
     }
+    /// A suspect plan is about to be loaded, or is being loaded: nothing else starts.
+    bool isolates_load() const noexcept { return life_.open() && load_isolation_.holds(plans_.loads_suspect(now_)); }
     /// Until the replacement exists, a request for it must not overtake requests for the old context.
     admission::order order() const noexcept
     {
@@ -148,7 +152,8 @@ private:
     }
     bool can_advance_durable() const noexcept
     {
-        return life_.running() && context_->accepting() && durable_.has_next(durable_scope()) && !admission_.occupied();
+        return life_.running() && context_->accepting() && durable_.has_next(durable_scope()) &&
+               !admission_.occupied() && !isolates_load();
     }
     void launch();
     void serve_side_calls();
@@ -157,6 +162,8 @@ private:
 
     void on_load(load_call& r);
     void on_unload(unload_call& r);
+    /// Submits a request for a plan to the context, or ends it at once.
+    void submit_part(load_part& part, context& to);
     void on_part(load_part& part, const error_code& ec);
     void log_unload_error(const loaded_plan& p, const error_code& ec) const;
     void advance_plans();
@@ -211,7 +218,12 @@ private:
     bool is_repeatable(const request& r) const noexcept;
     bool run_again(request& r, const error_code& ec) noexcept;
     lifecycle::step judge(const error_code& why, loss_cause cause);
+    std::optional<std::size_t> judge_load(const load_isolation::lost_load& lost, const error_code& why);
+    void refuse_load(loaded_plan& p, const error_code& why);
+    void judge_standby_load(loss_cause cause);
+    void end_long_load();
     void note_poison(loaded_plan& p);
+    void quarantine(loaded_plan& p);
     static error_code is_quarantined(const loaded_plan& p) noexcept;
     void on_revive_plan(revive_plan_call& r);
     void note_started(request& r) noexcept;
@@ -269,6 +281,9 @@ private:
     };
     std::optional<loss> lost_;
     inquiry inquiry_;
+    load_isolation load_isolation_;
+    /// The number of the plan that the standby was loading when it died; 0: none.
+    std::uint64_t lost_on_standby_ = 0;
     /// The device has abandoned its context to move to the standby.
     bool moved_ = false;
     /// When to look for runs that take too long.

@@ -108,8 +108,10 @@ void device_core::advance_durable()
     if (durable_.first_call() && !context_->can_export())
         end_durable_calls(
             op_error(errc::unsupported_op, name, {"the ", context_->backend_name(), " backend cannot export memory"}));
-    if (can_advance_durable())
-        context_->submit(*durable_.next(durable_scope()), now_);
+    if (!can_advance_durable())
+        return;
+    load_isolation_.other_started();
+    context_->submit(*durable_.next(durable_scope()), now_);
 }
 
 void device_core::on_durable_part(load_part& part, const error_code& ec)

@@ -150,7 +150,7 @@ error_code device_core::check_run(const run_call& r) const noexcept
     if (p.gone || p.closing)
         return is_unloaded(p);
     // The parts of a run are the way to find out which of them was the cause.
-    if (p.is_quarantined() && !r.part_of_suspect)
+    if (p.is_quarantined() && (!r.part_of_suspect || p.loads.refused()))
         return is_quarantined(p);
     if (p.is_suspect())
         return is_suspect(p);
@@ -176,10 +176,20 @@ void device_core::log_unshared(const loaded_plan& p, const error_code& why) cons
                  p.title.text + ": a constant is not shared between workers: " + escape_text(why.message()));
 }
 
+void device_core::submit_part(load_part& part, context& to)
+{
+    if (const error_code ec = part.refusal)
+        finished(part, ec);
+    else
+        to.submit(part, now_);
+}
+
 void device_core::advance_plans()
 {
-    for (int n = 0; n < parts_per_turn && can_advance_plans(); ++n)
-        context_->submit(*plans_.next(sharing_of(*context_)), now_);
+    for (int n = 0; n < parts_per_turn && can_advance_plans(); ++n) {
+        load_isolation_.started(isolates_load());
+        submit_part(*plans_.next(sharing_of(*context_)), *context_);
+    }
 }
 
 void device_core::on_part(load_part& part, const error_code& ec)
@@ -195,8 +205,12 @@ void device_core::on_part(load_part& part, const error_code& ec)
     if (news.remade && log_enabled(log_level::warning))
         log_line(log_level::warning, news.remade->title.text + ": a durable state begins again, because its memory " +
                                          "cannot be used: " + escape_text(news.remade_error.message()));
+    if (news.lost)
+        load_isolation_.lost(news.lost->number);
     if (loaded_plan* p = news.extended) {
         ++plan_instances_;
+        if (p->instances.size() == 1)
+            p->loads.loaded();
         admission_.add_instance(p->pool, static_cast<std::uint32_t>(p->instances.size() - 1));
         if (p->data.over_buffers)
             p->make_run();

@@ -211,7 +211,7 @@ bool device_core::may_start() noexcept
     // A suspect is alone on the device; requests for plans count as others.
     if (admission_.isolating() && (plans_.pending() || durable_.pending()))
         return false;
-    if (durable_.must_import())
+    if (durable_.must_import() || isolates_load())
         return false;
     return next && life_.running() && (life_.open() || controls_.precedes_replacement(next->sequence));
 }

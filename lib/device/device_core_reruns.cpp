@@ -16,16 +16,6 @@ namespace {
 /// A request whose contexts die this often without a proof that it is the cause is not tried again.
 constexpr int most_losses = 8;
 
-/// How long a suspect may keep all other requests from the device: longer than a driver takes to report a fault, and
-/// than it takes to find that it hangs.
-clock::duration longest_isolation(std::chrono::nanoseconds hang_timeout) noexcept
-{
-    using std::chrono::seconds;
-    // A day, because adding a longer time to a time point might overflow.
-    const auto found = std::min<std::chrono::nanoseconds>(hang_timeout, std::chrono::hours(24)) + seconds(2);
-    return std::max<clock::duration>(seconds(5), found);
-}
-
 /// Null: it is not a run of a plan.
 loaded_plan* plan_of(const request& r) noexcept
 {
@@ -103,6 +93,7 @@ bool device_core::run_again(request& r, const error_code& ec) noexcept
 /// The context is gone, and everything that was on it waits again or has ended. Returns what the lifecycle is to do.
 lifecycle::step device_core::judge(const error_code& why, loss_cause cause)
 {
+    const auto load = load_isolation_.take_lost();
     const auto v = inquiry_.lost(cause, admission_.isolating());
     const bool alarm = std::exchange(moved_, false);
     const bool already_blamed = v.alone && v.alone->pool && static_cast<const run_call&>(*v.alone).part_of_suspect;
@@ -122,9 +113,14 @@ lifecycle::step device_core::judge(const error_code& why, loss_cause cause)
         const auto poisoned = std::ranges::find(plans_.all(), v.plan, [](const auto& p) { return p->number; });
         if (poisoned != plans_.all().end() && !already_blamed)
             note_poison(**poisoned);
+        for (const auto& p : plans_.all())
+            p->loads.explained();
     }
     if (v.convicted || alarm)
         return life_.lost_excused(why, now_, v.earlier);
+    if (load.plan != 0 && cause == loss_cause::fault)
+        if (const auto earlier = judge_load(load, why))
+            return life_.lost_excused(why, now_, *earlier);
     const bool standby = standby_slot_.creating() || standby_slot_.present() || supply_.has_standby();
     return life_.lost(why, now_, chance(), standby);
 }
@@ -137,12 +133,7 @@ void device_core::note_poison(loaded_plan& p)
         log_line(log_level::warning, escape_text(p.title.text) + ": a run ended the context while it was alone");
     if (!p.poison.add(now_) || p.is_quarantined())
         return;
-    p.quarantined.store(true, std::memory_order_relaxed);
-    trace_.quarantined(p.title.text, now_);
-    if (log_enabled(log_level::error))
-        log_line(log_level::error, escape_text(p.title.text) + " is quarantined: more than " +
-                                       std::to_string(p.options.poison_limit) +
-                                       " runs ended the context within a minute");
+    quarantine(p);
     std::vector<request*> parts;
     while (request* r = admission_.pop(p.pool)) {
         if (static_cast<const run_call&>(*r).part_of_suspect)
@@ -154,8 +145,21 @@ void device_core::note_poison(loaded_plan& p)
         admission_.put_back(*r, suspicion::suspect);
 }
 
+/// No run of the plan is accepted any more.
+void device_core::quarantine(loaded_plan& p)
+{
+    p.quarantined.store(true, std::memory_order_relaxed);
+    trace_.quarantined(p.title.text, now_);
+    if (log_enabled(log_level::error))
+        log_line(log_level::error, "quarantined: " + escape_text(is_quarantined(p).message()));
+}
+
 error_code device_core::is_quarantined(const loaded_plan& p) noexcept
 {
+    if (p.loads.refused())
+        return op_error(errc::plan_quarantined, p.title.text,
+                        {"loading it ended the context of the device ", load_suspicion::most_losses,
+                         " times while nothing else was on it"});
     return op_error(errc::plan_quarantined, p.title.text,
                     {"more than ", p.options.poison_limit, " runs ended the context of the device within a minute"});
 }
@@ -164,6 +168,7 @@ void device_core::on_revive_plan(revive_plan_call& r)
 {
     loaded_plan& p = *r.plan;
     p.poison.reset();
+    p.loads = {};
     p.quarantined.store(false, std::memory_order_relaxed);
     revive_states(p);
     complete(r, p.gone || p.closing ? is_unloaded(p) : error_code());
@@ -172,6 +177,7 @@ void device_core::on_revive_plan(revive_plan_call& r)
 /// A request has been given to the context.
 void device_core::note_started(request& r) noexcept
 {
+    load_isolation_.other_started();
     // Not every context notes it.
     r.launched = now_;
     const loaded_plan* const p = plan_of(r);

@@ -69,7 +69,8 @@ next_turn device_core::advance_standby()
         load_part* part = standby_plans_.next(plans_, sharing_of(*standby_));
         if (!part)
             break;
-        standby_->submit(*part, now_);
+        lost_on_standby_ = 0;
+        submit_part(*part, *standby_);
     }
     next_turn next;
     if (std::exchange(standby_woken_, false) || standby_plans_.pending())
@@ -92,6 +93,7 @@ next_turn device_core::turn_standby()
     dispose(std::move(standby_));
     standby_plans_.forget_context();
     standby_slot_.left();
+    judge_standby_load(cause);
     if (cause == loss_cause::hardware)
         distrust_shared();
     return {};
@@ -105,6 +107,8 @@ void device_core::on_standby_part(load_part& part, const error_code& ec)
     if (standby_)
         for (const any_ref& r : news.unused)
             standby_->release(r);
+    if (news.lost)
+        lost_on_standby_ = news.lost->number;
     if (news.unshared)
         log_unshared(*news.unshared, news.unshared_error);
     if (news.failed && log_enabled(log_level::warning))
@@ -134,9 +138,11 @@ bool device_core::take_over()
     const std::size_t loaded = standby_plans_.loaded();
     standby_slot_.left();
     context_ = std::move(standby_);
-    for (loaded_plan* p : plans_.adopt(standby_plans_))
+    for (loaded_plan* p : plans_.adopt(standby_plans_)) {
+        p->loads.loaded();
         for (std::uint32_t i = 0; i < p->instances.size(); ++i)
             admission_.add_instance(p->pool, i);
+    }
     if (log_enabled(log_level::info))
         log_line(log_level::info, "standby took over with " + std::to_string(loaded) + " plans");
     return true;

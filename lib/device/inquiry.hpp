@@ -61,6 +61,9 @@ public:
         return v;
     }
 
+    /// The loss that began the inquiry had another cause.
+    void explained() noexcept { unexplained_ = 0; }
+
     /// There are no suspects any more.
     void close() noexcept { open_ = false; }
 

@@ -58,6 +58,8 @@ public:
 
     /// It is for a durable buffer.
     bool durable = false;
+    /// Why it cannot be submitted; the device ends it with this error.
+    error_code refusal{};
     /// It belongs to the standby of the device.
     bool standby = false;
     /// The memory that the op imports, or has exported.

@@ -4,6 +4,7 @@
 #include "device/common_states.hpp"
 #include "device/instance_pool.hpp"
 #include "device/kept_error.hpp"
+#include "device/load_suspicion.hpp"
 #include "device/plan_resources.hpp"
 #include "device/poison_count.hpp"
 #include "device/run_pace.hpp"
@@ -86,6 +87,7 @@ public:
 
     poison_count poison;
     run_pace pace;
+    load_suspicion loads;
     /// Runs are refused. Read by any thread.
     std::atomic<bool> quarantined{false};
     /// Runs are refused because a durable state cannot be relied on. Read by any thread.

@@ -16,7 +16,7 @@ std::size_t wanted_instances(const loaded_plan& p) noexcept
 {
     const auto most = static_cast<std::size_t>(p.options.instances);
     const auto initial = static_cast<std::size_t>(p.options.initial);
-    if (p.closing || p.broken || p.full)
+    if (p.closing || p.broken || p.full || p.loads.refused())
         return 0;
     return p.pool.is_short() ? most : std::min(initial, most);
 }
@@ -159,6 +159,7 @@ plan_list::news plan_list::finished(load_part& part, const error_code& ec)
         n.left = remove(p, n.unused);
         return n;
     }
+    const bool ops_ran = loading_->loads_instance();
     loading_->finished(part, ec);
     const error_code why = loading_->error();
     const bool made = loading_->done();
@@ -182,9 +183,13 @@ plan_list::news plan_list::finished(load_part& part, const error_code& ec)
             n.extended = &p;
         return n;
     }
-    // A plan is loaded into the next context; a graph ends with its buffers.
-    if (!why || (is_context_lost(why) && !p.data.over_buffers))
+    if (!why)
         return n;
+    // A plan is loaded into the next context; a graph ends with its buffers.
+    if (is_context_lost(why) && !p.data.over_buffers) {
+        n.lost = ops_ran ? &p : nullptr;
+        return n;
+    }
     n.error = why;
     if (!p.instances.empty()) {
         p.full = true;
@@ -281,6 +286,13 @@ std::uint64_t plan_list::durable_bytes() const
             if (s && s->memory && all.insert(s.get()).second)
                 sum += s->memory->bytes;
     return sum;
+}
+
+std::shared_ptr<loaded_plan> plan_list::take(loaded_plan& p) noexcept
+{
+    BOOST_ASSERT(!pending_ && !loading_ && !unloading_);
+    std::vector<any_ref> none;
+    return remove(p, none);
 }
 
 std::vector<std::shared_ptr<loaded_plan>> plan_list::take_all() noexcept

@@ -35,6 +35,8 @@ public:
         /// A durable state of this plan begins again with its initial content, because of `remade_error`.
         loaded_plan* remade = nullptr;
         error_code remade_error;
+        /// The context has died while this plan was being loaded.
+        loaded_plan* lost = nullptr;
         /// Buffers to release.
         std::vector<any_ref> unused;
     };
@@ -60,6 +62,11 @@ public:
     load_part* next(sharing can_share = sharing::no);
     bool has_next() const noexcept;
     bool pending() const noexcept { return pending_ != nullptr; }
+    /// Whether the next request, or the one on its way, loads a suspect plan.
+    bool loads_suspect(load_suspicion::time_point now) const noexcept
+    {
+        return loading_ && loading_->loads_instance() && loading_->plan().loads.suspect(now);
+    }
 
     /// The request that `next` returned has ended; consumes it.
     news finished(load_part& part, const error_code& ec);
@@ -72,6 +79,9 @@ public:
     /// on its way. Returns the plans that can run. Preconditions: the last context was forgotten, and no request is on
     /// its way to it.
     std::vector<loaded_plan*> adopt(standby_plans& standby);
+
+    /// The plan leaves the list. Preconditions: there is no context.
+    std::shared_ptr<loaded_plan> take(loaded_plan& p) noexcept;
 
     /// A number for an instance, which no other instance of the device has.
     std::uint64_t next_instance() noexcept { return ++instances_made_; }

@@ -1,6 +1,7 @@
 #include "device/plan_loading.hpp"
 
 #include "device/load_part.hpp"
+#include "plan/content_registry.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -215,6 +216,7 @@ std::unique_ptr<load_part> plan_loading::fill_next() const
         return part;
     }
     const std::uint64_t count = std::min(content.bytes - filled_bytes_, most_bytes);
+    part->refusal = check_content(content, filled_bytes_, count);
     part->set(write_op<std::uint8_t>{.dst = to.subspan(offset + filled_bytes_, count),
                                      .src = reinterpret_cast<const std::uint8_t*>(content.data.get()) + filled_bytes_,
                                      .count = count});

@@ -42,7 +42,7 @@ public:
         constants_ = &constants;
     }
 
-    /// The next request. Preconditions: not done, and no error.
+    /// The next request, which may have a load_part::refusal. Preconditions: not done, and no error.
     std::unique_ptr<load_part> next();
 
     /// The request that `next` returned has ended.
@@ -60,6 +60,9 @@ public:
     /// Why the instance with stand-ins, which ended with the last request, could not be unloaded; it counts as
     /// unloaded.
     const error_code& unload_error() const noexcept { return unload_error_; }
+
+    /// Whether the next request, or the one on its way, loads the instance: the plan's ops may run in it.
+    bool loads_instance() const noexcept { return step_ == step::load; }
 
     /// Whether the instance is loaded. It can be used unless it has stand-ins.
     bool done() const noexcept { return step_ == step::done && !error_; }

@@ -32,7 +32,7 @@ bool waits_for_device(const loaded_plan& p) noexcept
 /// of a graph end with the current context.
 bool is_wanted(const loaded_plan& p) noexcept
 {
-    return !has_left(p) && !p.call && !p.data.over_buffers && !waits_for_device(p);
+    return !has_left(p) && !p.loads.refused_on_standby() && !p.call && !p.data.over_buffers && !waits_for_device(p);
 }
 
 } // namespace
@@ -134,8 +134,11 @@ standby_plans::news standby_plans::finished(load_part& part, const error_code& e
     if (!has_.loading)
         return n;
     plan_loading& loading = *has_.loading;
+    const bool ops_ran = loading.loads_instance();
     loading.finished(part, ec);
     loaded_plan& p = loading.plan();
+    if (ops_ran && loading.error() && is_context_lost(loading.error()))
+        n.lost = &p;
     if (loading.unshared()) {
         n.unshared = &p;
         n.unshared_error = loading.unshared();

@@ -26,6 +26,8 @@ public:
         /// This plan could not be loaded, because of `error`.
         loaded_plan* failed = nullptr;
         error_code error;
+        /// The context has died while this plan was being loaded.
+        loaded_plan* lost = nullptr;
         /// Why the plan that ended could not be unloaded; it counts as unloaded.
         error_code unload_error;
         /// As in plan_list::news.

@@ -96,6 +96,7 @@ public:
     // Used by the ops.
     void trim() { memory_.trim(); }
     const host_options& how() const noexcept { return options_; }
+    fault_injector& injector() const noexcept { return *options_.injector; }
     /// The resources of libraries, for the whole context.
     detail::resource_set& resources() noexcept { return resources_; }
 

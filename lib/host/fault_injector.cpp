@@ -1,6 +1,27 @@
 #include <coaccel/host/fault_injector.hpp>
 
+#include <functional>
+
 namespace coaccel {
+namespace {
+
+std::size_t hash_of(std::string_view plan) noexcept
+{
+    return plan.empty() ? 0 : std::hash<std::string_view>()(plan) | 1;
+}
+
+} // namespace
+
+void fault_injector::poison_loads(std::string_view plan) noexcept
+{
+    poisoned_plan_.store(hash_of(plan), std::memory_order_relaxed);
+}
+
+bool fault_injector::poisons_load(std::string_view plan) const noexcept
+{
+    const auto hash = hash_of(plan);
+    return hash != 0 && hash == poisoned_plan_.load(std::memory_order_relaxed);
+}
 
 fault_injector::verdict fault_injector::next_op() noexcept
 {

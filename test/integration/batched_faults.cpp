@@ -2,6 +2,7 @@
 
 #include <coaccel/serve/dynamic_batcher.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <doctest/doctest.h>
 
 #include <string>

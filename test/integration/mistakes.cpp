@@ -10,9 +10,11 @@
 #include <boost/asio/detached.hpp>
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace test_integration_mistakes {
 
@@ -63,6 +65,17 @@ void fields(collection& c)
     c.add(f.exec(blas::gemm<float>{.a = x, .b = x, .c = y, .m = 2, .n = 2}));
     c.add(f.exec(blas::gemm<float>{.a = x, .b = x, .c = y, .m = 3, .n = 2, .k = 2, .lda = 2}));
     c.add(f.exec(blas::axpy<float>{.x = z, .y = y, .n = 9}));
+    const auto places = f.upload(std::vector<std::int32_t>(16));
+    c.add(f.exec(blas::getrf_batched<float>{
+        .a = z, .pivots = places.subspan(0, 4), .info = places.subspan(0, 2), .n = 2, .batch = 2}));
+    const auto bytes = f.upload(std::vector<std::int8_t>(32));
+    c.add(f.exec(blas::matmul<std::int8_t, std::int32_t>{.a = bytes.subspan(1, 16),
+                                                         .b = bytes.subspan(0, 16),
+                                                         .c = places,
+                                                         .m = 4,
+                                                         .n = 4,
+                                                         .k = 4,
+                                                         .trans_a = blas::transpose::yes}));
     c.add(await(f.io, f.gpu.async_exec(seq(fill, fill, memory::copy<float>{.src = x, .dst = y}))));
     c.add(f.exec(memory::copy<float>{.src = x.subspan(0, 8), .dst = x.subspan(4, 8)}));
     std::vector<float> host(10);
@@ -165,6 +178,7 @@ TEST_CASE("docs/mistakes.md shows exactly the messages of the library")
     devices(c);
     own_code(c);
     test::add_plan_mistakes(c);
+    test::add_serving_mistakes(c);
     const auto page = messages_of_page();
     for (const auto& m : c.messages)
         CHECK_MESSAGE(page.contains(m), "not in docs/mistakes.md: " << m);

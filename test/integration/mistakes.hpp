@@ -23,8 +23,8 @@ public:
 
     void add(const coaccel::error_code& ec)
     {
-        static const std::regex process("^worker [0-9]+:");
-        messages.insert(std::regex_replace(ec.message(), process, "worker PID:"));
+        static const std::regex process("worker [0-9]+");
+        messages.insert(std::regex_replace(ec.message(), process, "worker PID"));
     }
 
     std::set<std::string> messages;
@@ -32,6 +32,9 @@ public:
 
 /// The section on plans.
 void add_plan_mistakes(collection& c);
+
+/// The sections on batchers and worker processes, and on faults.
+void add_serving_mistakes(collection& c);
 
 } // namespace test
 

@@ -4,6 +4,8 @@
 #include "isolated.hpp"
 #include "support/poison.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+
 #include <algorithm>
 #include <memory>
 #include <optional>

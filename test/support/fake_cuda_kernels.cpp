@@ -22,6 +22,10 @@ CUresult state::module_unload(CUmodule m)
         violate("cuModuleUnload of an unknown module");
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    for (const auto& [handle, graph] : executables)
+        for (const auto& i : graph->items)
+            if (const auto f = functions.find(i.function); f != functions.end() && f->second.module == m)
+                violate("cuModuleUnload while an executable graph contains " + f->second.name);
     std::erase_if(functions, [&](auto& f) { return f.second.module == m; });
     return CUDA_SUCCESS;
 }

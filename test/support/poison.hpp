@@ -7,7 +7,9 @@
 #include <coaccel/serve/batch_model.hpp>
 
 #include <array>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 // A plan whose runs end the process of their context for certain inputs. Its plug-in is poison_plugin.cpp.
@@ -42,6 +44,28 @@ inline coaccel::plan_description poisonable_plan(bool repeatable = true)
     else
         b.add(call);
     b.add(coaccel::blas::axpy<float>{.x = one, .y = y, .n = poison_elements, .alpha = 1});
+    return b.finish().value();
+}
+
+/// As long as this exists, workers that this process starts end when they load fatal_plan().
+class fatal_loads {
+public:
+    fatal_loads() { std::ofstream made(path_); }
+    ~fatal_loads() { ::unlink(path_.c_str()); }
+    fatal_loads(const fatal_loads&) = delete;
+    fatal_loads& operator=(const fatal_loads&) = delete;
+
+private:
+    const std::string path_ = "/tmp/coaccel-fatal-loads-" + std::to_string(::getpid());
+};
+
+/// y = 2 x
+inline coaccel::plan_description fatal_plan()
+{
+    coaccel::plan_builder b("fatal");
+    const auto x = b.input<float>(poison_elements);
+    const auto y = b.output<float>(poison_elements);
+    b.add(coaccel::pure(coaccel::plugin::call("fatal", coaccel::in(x), coaccel::out(y))));
     return b.finish().value();
 }
 

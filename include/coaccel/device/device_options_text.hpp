@@ -18,7 +18,7 @@ namespace coaccel {
 /// - `field=value`: a field of device_options by its name, such as `standby=1`, `queue.max_queued=1000`,
 ///   `context.completion=polled`, `host.threads=4`. Sizes take K, M or G (powers of 1024), times ns, us, ms, s or min.
 ///   `context.lanes` is `chained:n`, `per_library`, `single` or `pooled:n`.
-/// Pointers and functions (`plugin`, `worker.program`, `worker.log`, `host.injector`, `restart.decider`),
+/// Pointers and functions (`plugin`, `trace`, `worker.program`, `worker.log`, `host.injector`, `restart.decider`),
 /// `host.faults` and `restart.strategy` have no text form.
 ///
 /// Errors: errc::invalid_option; the message names the word, its position in the text, counted from 1, and the problem,

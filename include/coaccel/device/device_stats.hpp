@@ -97,7 +97,7 @@ struct device_stats {
     /// How often a run of a plan, or an op with retry::idempotent, was started again after it was lost with its
     /// context.
     std::uint64_t reruns = 0;
-    /// Runs and ops that ended a context while nothing else was on it.
+    /// Runs, ops, and loads of plans that ended a context while nothing else was on it.
     std::uint64_t convicted = 0;
     /// Plans that are quarantined now.
     std::uint64_t quarantined_plans = 0;

@@ -2,6 +2,7 @@
 #define COACCEL_DEVICE_PLAN_HPP
 
 #include <coaccel/device/detail/plan_requests.hpp>
+#include <coaccel/device/detail/temporary_range.hpp>
 #include <coaccel/device/device.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -17,8 +18,7 @@
 
 namespace coaccel {
 
-/// An input of a run: contiguous elements in host memory, which must stay valid until the run completes. A temporary
-/// container lives long enough only within a co_await expression.
+/// An input of a run: contiguous elements in host memory, which must stay valid until the run completes.
 template <element_range Range>
 run_range from(const Range& elements) noexcept
 {
@@ -27,8 +27,18 @@ run_range from(const Range& elements) noexcept
     return {reinterpret_cast<std::byte*>(data), std::ranges::size(elements), dtype_v<value>, slot_kind::input};
 }
 
+/// The same for a temporary container. It lives long enough within a co_await expression. It does not compile with a
+/// token that starts the run at once.
+template <element_range Range>
+    requires(!std::ranges::borrowed_range<Range>)
+temporary_run_range from(Range&& elements) noexcept
+{
+    return {from(std::as_const(elements))};
+}
+
 /// An output of a run: contiguous elements in host memory, which must stay valid until the run completes.
 template <element_range Range>
+    requires std::ranges::borrowed_range<Range>
 run_range to(Range&& elements) noexcept
 {
     using value = std::ranges::range_value_t<Range>;
@@ -36,6 +46,14 @@ run_range to(Range&& elements) noexcept
                   "a run writes to this memory");
     return {reinterpret_cast<std::byte*>(std::ranges::data(elements)), std::ranges::size(elements), dtype_v<value>,
             slot_kind::output};
+}
+
+/// The same for a temporary container, for an output that is not needed; see `from`.
+template <element_range Range>
+    requires(!std::ranges::borrowed_range<Range>)
+temporary_run_range to(Range&& elements) noexcept
+{
+    return {to(elements)};
 }
 
 /// The value of a parameter for a run. It is copied here, and its type must be that of the parameter.
@@ -52,9 +70,15 @@ run_value value(const T& number) noexcept
 namespace detail {
 
 template <class T>
-inline constexpr bool is_run_range = std::same_as<std::remove_cvref_t<T>, run_range>;
+inline constexpr bool is_temporary_range = std::same_as<std::remove_cvref_t<T>, temporary_run_range>;
+template <class T>
+inline constexpr bool is_run_range = std::same_as<std::remove_cvref_t<T>, run_range> || is_temporary_range<T>;
 template <class T>
 inline constexpr bool is_run_value = std::same_as<std::remove_cvref_t<T>, run_value>;
+
+/// Whether the arguments exist until an operation that was returned as a `Started` begins and ends.
+template <class Started, class... Args>
+inline constexpr bool outlive = starts_when_awaited<Started> || !(is_temporary_range<Args> || ...);
 
 /// The arguments of a run, of both kinds, each in its order. A completion token is not among them.
 template <std::size_t N, std::size_t M>
@@ -66,6 +90,7 @@ struct run_arguments {
     }
 
     void add(const run_range& r) noexcept { ranges[next_range++] = r; }
+    void add(const temporary_run_range& r) noexcept { ranges[next_range++] = r; }
     void add(const run_value& v) noexcept { values[next_value++] = v; }
     void add(const auto&) noexcept {}
 
@@ -122,7 +147,8 @@ public:
     /// Completion signature: void(error_code).
     /// Completes when: the outputs are in the caller's memory. On an error their content is undefined.
     /// Order: runs of a plan with states happen in the order in which they were started, other runs in any order.
-    /// Lifetimes: the caller's memory must stay valid until completion.
+    /// Lifetimes: the caller's memory must stay valid until completion. With a temporary container, a token that starts
+    /// the run at once does not compile.
     /// Errors: errc::invalid_argument for a missing or superfluous argument, errc::wrong_dtype, errc::length_mismatch,
     /// errc::overlap if an output shares memory with another argument; errc::plan_quarantined; errc::buffer_suspect;
     /// those of the ops.
@@ -145,10 +171,10 @@ public:
                                                              token, detail::loaded_plans{loaded()});
     }
 
-    /// Allows runs again after the plan was quarantined (plan_options::poison_limit), and with the present content of
-    /// durable states that are suspect (suspect_rule::fail). A durable state whose memory cannot be used begins again
-    /// with its initial content. A plan that could not be loaded into the current context is tried again. Otherwise it
-    /// does nothing.
+    /// Allows runs again after the plan was quarantined (plan_options::poison_limit), which loads it again if its
+    /// loading was the cause, and with the present content of durable states that are suspect (suspect_rule::fail). A
+    /// durable state whose memory cannot be used begins again with its initial content. A plan that could not be loaded
+    /// into the current context is tried again. Otherwise it does nothing.
     ///
     /// Completion signature: void(error_code).
     template <asio::completion_token_for<void(error_code)> Token = default_token>
@@ -188,8 +214,11 @@ private:
     {
         constexpr std::size_t ranges = (std::size_t(detail::is_run_range<Args>) + ... + 0);
         constexpr std::size_t values = (std::size_t(detail::is_run_value<Args>) + ... + 0);
-        return detail::start_run(detail::run_arguments<ranges, values>(args...), core(), loaded(), how,
-                                 std::forward_as_tuple(static_cast<Args&&>(args)...));
+        const detail::run_arguments<ranges, values> given(args...);
+        using started = decltype(detail::start_run(given, core(), loaded(), how,
+                                                   std::forward_as_tuple(static_cast<Args&&>(args)...)));
+        static_assert(detail::outlive<started, Args...>, COACCEL_TEMPORARY_RANGE);
+        return detail::start_run(given, core(), loaded(), how, std::forward_as_tuple(static_cast<Args&&>(args)...));
     }
 
     detail::core_ptr core() const noexcept { return handle_ ? handle_->core : nullptr; }

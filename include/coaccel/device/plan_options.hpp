@@ -18,7 +18,7 @@ enum class rerun_policy : std::uint8_t {
     until_deadline,
 };
 
-/// When a run takes so long that its device moves to the standby without waiting for the driver to report a fault.
+/// When a run takes so long that its device moves to the standby before the driver reports a fault. See suspect_after.
 struct overdue_rule {
     /// How many times longer than the runs of the plan usually take; 0: never. Not below 0, not between 0 and 2.
     double factor = 0;
@@ -42,7 +42,7 @@ struct plan_options {
     /// How many runs may end the context of the device within a minute before the plan is quarantined: its runs then
     /// complete with errc::plan_quarantined. At least 1.
     int poison_limit = 8;
-    /// For a device with a standby and a plan whose runs can run again.
+    /// For a device with a standby and context_options::hang_timeout, and a plan whose runs can run again.
     overdue_rule suspect_after{};
     /// Where the device notes how far it is, for the caller to read; null: nowhere. It must exist until the call has
     /// completed. A pointer, because options stay trivially copyable.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 namespace coaccel {
 
@@ -42,6 +43,10 @@ public:
     /// The next op that runs hangs. With host_mode::inline_, where that would block the executor, it kills its context.
     void hang() noexcept { hang_.store(true, std::memory_order_relaxed); }
 
+    /// Until another name is given, loading a plan of this name kills its context, as an op does that faults when a GPU
+    /// runs it for the first time. Empty: no plan.
+    void poison_loads(std::string_view plan) noexcept;
+
     /// The next n attempts to start a context fail.
     void refuse_starts(std::uint64_t n) noexcept { refusals_.store(n, std::memory_order_relaxed); }
 
@@ -52,8 +57,9 @@ public:
     const host_faults& plan() const noexcept { return plan_; }
 
     // Called by the backend.
-    verdict next_op() noexcept;    ///< What happens to the next op.
-    bool refuses_start() noexcept; ///< Whether the next context fails to start.
+    verdict next_op() noexcept;                              ///< What happens to the next op.
+    bool refuses_start() noexcept;                           ///< Whether the next context fails to start.
+    bool poisons_load(std::string_view plan) const noexcept; ///< Whether loading this plan kills its context.
     /// Whether an allocation fails.
     bool out_of_memory(std::uint64_t bytes_in_use) const noexcept
     {
@@ -70,6 +76,8 @@ private:
     std::atomic<std::uint64_t> refusals_;
     std::atomic<bool> poison_{false};
     std::atomic<bool> hang_{false};
+    /// The hash of the name; 0: no plan.
+    std::atomic<std::size_t> poisoned_plan_{0};
 };
 
 } // namespace coaccel

@@ -229,7 +229,10 @@ try {
     all.add(head.instance, std::move(made));
     if (o.reply)
         static_cast<detail::plan_loaded*>(o.reply)->recorded = 1;
-    return readiness::launched;
+    if (!b.injector().poisons_load(head.plan->name))
+        return readiness::launched;
+    b.injector().poison();
+    return readiness::ready;
 } catch (const std::bad_alloc&) {
     return errc::out_of_memory;
 }
@@ -283,7 +286,7 @@ try {
 // Without descriptions: the ops contain addresses, and a process that describes an op accepts it from another process.
 void add_plan(op_table& table)
 {
-    table.add(detail::plan_load_id, {.prepare = load});
+    table.add(detail::plan_load_id, {.run = [](bound_op&) noexcept {}, .prepare = load});
     table.add(info_of<plan_run_op>().id, {.run = run, .prepare = prepare_run});
     table.add(info_of<plan_unload_op>().id, {.run = [](bound_op&) noexcept {}, .prepare = unload});
 }

@@ -163,6 +163,34 @@ TEST_CASE_FIXTURE(fixture, "a plan without memory for another instance keeps tho
     CHECK(p->instances.size() == 2);
 }
 
+TEST_CASE_FIXTURE(fixture, "a context that dies is reported with the plan whose instance was being loaded")
+{
+    const auto p = add(make_plan());
+    const auto now = load_suspicion::time_point(std::chrono::hours(1));
+    p->loads.lost(now);
+    // The memory of the constant and of the instance, and the constant.
+    for (int i = 0; i < 3; ++i) {
+        CHECK_FALSE(plans.loads_suspect(now));
+        CHECK(context.step());
+    }
+    CHECK(plans.loads_suspect(now));
+    CHECK(context.step(errc::context_lost));
+    CHECK(context.last.lost == p.get());
+    CHECK_FALSE(plans.loads_suspect(now));
+    (void)plans.forget_context();
+    context.live.clear();
+    CHECK(context.step(errc::context_lost));
+    CHECK(context.last.lost == nullptr);
+    (void)plans.forget_context();
+    (void)p->loads.lost_alone(now);
+    CHECK(plans.has_next());
+    (void)p->loads.lost_alone(now);
+    CHECK_FALSE(plans.has_next());
+    CHECK(plans.take(*p) == p);
+    CHECK(p->gone);
+    CHECK(plans.empty());
+}
+
 TEST_CASE_FIXTURE(fixture, "instances are made when runs wait")
 {
     struct plain final : request {

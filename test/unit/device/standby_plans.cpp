@@ -40,6 +40,31 @@ TEST_CASE_FIXTURE(fixture, "one instance of each plan is made")
     CHECK(current.live.size() == 6);
 }
 
+TEST_CASE_FIXTURE(fixture, "a plan whose loading ended standbys is left out")
+{
+    const auto a = add(constant_plan(1));
+    const auto b = add(constant_plan(2));
+    run();
+    const auto now = load_suspicion::time_point(std::chrono::hours(1));
+    for (int i = 0; i < load_suspicion::most_losses; ++i) {
+        while (ahead.times("plan.load") == 0 && last_of_standby.lost == nullptr) {
+            const bool loads = !ahead.names.empty() && ahead.names.back() == "memory.write<u8>";
+            CHECK(standby_step(loads ? make_error_code(errc::context_lost) : error_code()));
+        }
+        CHECK(last_of_standby.lost == a.get());
+        a->loads.lost_standby(now);
+        standby.forget_context();
+        last_of_standby.lost = nullptr;
+        ahead = context_memory(2);
+    }
+    run_standby();
+    CHECK(standby.loaded() == 1);
+    CHECK(standby.complete(plans));
+    a->loads.loaded();
+    run_standby();
+    CHECK(standby.loaded() == 2);
+}
+
 TEST_CASE_FIXTURE(fixture, "plans that are loaded or unloaded later are followed")
 {
     const auto a = add(constant_plan(1));

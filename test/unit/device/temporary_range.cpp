@@ -1,4 +1,6 @@
 #include "support/devices.hpp"
+#include "support/example_plans.hpp"
+#include "support/numbers.hpp"
 
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -76,6 +78,30 @@ TEST_CASE("a temporary view works with any token")
     gpu.async_write(x.ref(), std::span<const float, 3>(data), count);
     gpu.async_write(x, data, count);
     test::run_until(io, [&] { return done == 6; });
+}
+
+asio::awaitable<result<void>> run_temporaries(plan p, std::vector<float>& y)
+{
+    BOOST_OUTCOME_CO_TRYV(co_await p.async_run(from(test::numbers(test::plan_elements)), to(y)));
+    CHECK(y == test::expected(test::numbers(test::plan_elements)));
+    BOOST_OUTCOME_CO_TRYV(co_await p.with({.retry = retry::idempotent})
+                              .async_run(from(test::numbers(test::plan_elements)), to(std::vector<float>(y.size()))));
+    co_await p.async_run(from(test::numbers(test::plan_elements)), to(y), asio::use_awaitable);
+    co_return success();
+}
+
+TEST_CASE("a temporary range in a run works with any token that starts it when awaited")
+{
+    asio::io_context io;
+    auto gpu = make_device(io, test::pool_options());
+    const plan p = await(io, gpu.async_load(test::axpy_plan())).value();
+    std::vector<float> y(test::plan_elements);
+    CHECK(test::co_run(io, run_temporaries(p, y)));
+    // A view refers to memory that may live longer.
+    const auto x = test::numbers(test::plan_elements);
+    bool ended = false;
+    p.async_run(from(std::span(x)), to(std::span(y)), [&](error_code ec) { ended = !ec; });
+    test::run_until(io, [&] { return ended; });
 }
 
 TEST_SUITE_END();

@@ -110,6 +110,22 @@ TEST_CASE("starts are refused as often as planned or requested")
     CHECK(f.played() == 0);
 }
 
+TEST_CASE("the loads of the last plan that was named are poisoned")
+{
+    fault_injector f;
+    CHECK_FALSE(f.poisons_load("a"));
+    CHECK_FALSE(f.poisons_load(""));
+    f.poison_loads("a");
+    CHECK(f.poisons_load("a"));
+    CHECK_FALSE(f.poisons_load("b"));
+    CHECK_FALSE(f.poisons_load(""));
+    f.poison_loads("b");
+    CHECK_FALSE(f.poisons_load("a"));
+    f.poison_loads("");
+    CHECK_FALSE(f.poisons_load("b"));
+    CHECK(play(f, 2) == "..");
+}
+
 TEST_CASE("allocations fail above the limit, not at it")
 {
     host_faults p;

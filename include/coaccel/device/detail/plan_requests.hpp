@@ -31,6 +31,9 @@ struct run_range {
     std::uint64_t bytes() const noexcept { return count * size_of(type); } ///< The size in bytes.
 };
 
+/// The same of a temporary container, which lives until the end of its full expression.
+struct temporary_run_range : run_range {};
+
 /// The value of a parameter for a run of a plan; made by `value`.
 struct run_value {
     static constexpr std::size_t most_bytes = 16; ///< The size of the largest element type.

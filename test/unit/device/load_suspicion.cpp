@@ -1,0 +1,155 @@
+#include "device/load_suspicion.hpp"
+
+#include "device/load_isolation.hpp"
+
+#include <doctest/doctest.h>
+
+namespace test_device_load_suspicion {
+
+namespace {
+
+using namespace coaccel::detail;
+using namespace std::chrono_literals;
+
+using time_point = load_suspicion::time_point;
+
+constexpr time_point start{1h};
+
+} // namespace
+
+TEST_SUITE_BEGIN("load_suspicion");
+
+TEST_CASE("a plan is suspect for a minute after a loss while it was being loaded")
+{
+    load_suspicion l;
+    CHECK_FALSE(l.suspect(start));
+    l.lost(start);
+    CHECK(l.suspect(start));
+    CHECK(l.suspect(start + 59s));
+    CHECK_FALSE(l.suspect(start + 60s));
+    CHECK_FALSE(l.refused());
+}
+
+TEST_CASE("the second loss while it is loaded alone refuses it, and the first one explains those before")
+{
+    load_suspicion l;
+    l.lost(start);
+    l.lost(start + 1s);
+    CHECK(l.lost_alone(start + 2s) == 2);
+    CHECK_FALSE(l.refused());
+    CHECK(l.lost_alone(start + 3s) == 0);
+    CHECK(l.refused());
+    CHECK(l.refused_on_standby());
+    // Until somebody revives the plan.
+    CHECK_FALSE(l.suspect(start + 1h));
+    CHECK(l.refused());
+}
+
+TEST_CASE("losses beside other requests, or more than a minute apart with loads in between, refuse nothing")
+{
+    load_suspicion l;
+    for (int i = 0; i < 10; ++i)
+        l.lost(start + i * 1s);
+    CHECK_FALSE(l.refused());
+    for (int i = 0; i < 10; ++i) {
+        CHECK(l.lost_alone(start + 1h + i * 1min) == 0);
+        l.loaded();
+    }
+    CHECK_FALSE(l.refused());
+}
+
+TEST_CASE("losses that take more than a minute each refuse the plan if it was not loaded in between")
+{
+    load_suspicion l;
+    l.lost(start);
+    CHECK(l.lost_alone(start + 90s) == 0);
+    CHECK_FALSE(l.refused());
+    CHECK(l.lost_alone(start + 180s) == 0);
+    CHECK(l.refused());
+}
+
+TEST_CASE("a loss a minute after a load counts as the first one")
+{
+    load_suspicion l;
+    CHECK(l.lost_alone(start) == 0);
+    l.loaded();
+    l.lost(start + 2min);
+    CHECK(l.lost_alone(start + 121s) == 1);
+    CHECK_FALSE(l.refused());
+    CHECK(l.lost_alone(start + 122s) == 0);
+    CHECK(l.refused());
+}
+
+TEST_CASE("a loss with another cause is not explained again")
+{
+    load_suspicion l;
+    l.lost(start);
+    l.explained();
+    CHECK(l.lost_alone(start + 1s) == 0);
+}
+
+TEST_CASE("a plan that has ended two standbys is not loaded on a standby until it is loaded in a context")
+{
+    load_suspicion l;
+    l.lost_standby(start);
+    CHECK(l.suspect(start));
+    CHECK_FALSE(l.refused_on_standby());
+    l.lost_standby(start + 1s);
+    CHECK(l.refused_on_standby());
+    CHECK_FALSE(l.refused());
+    l.loaded();
+    CHECK_FALSE(l.refused_on_standby());
+}
+
+TEST_SUITE_END();
+
+TEST_SUITE_BEGIN("load_isolation");
+
+TEST_CASE("others wait for a suspect load until the limit")
+{
+    load_isolation i;
+    CHECK_FALSE(i.holds(false));
+    CHECK(i.holds(true));
+    i.look(true, start, 5s);
+    i.look(true, start + 4s, 5s);
+    CHECK(i.end() == start + 5s);
+    CHECK_FALSE(i.expire(start + 4s));
+    CHECK(i.holds(true));
+    CHECK(i.expire(start + 5s));
+    CHECK_FALSE(i.expire(start + 6s));
+    CHECK_FALSE(i.holds(true));
+    // Until the next load.
+    i.look(true, start + 6s, 5s);
+    CHECK(i.end() == time_point::max());
+    i.look(false, start + 7s, 5s);
+    CHECK(i.holds(true));
+}
+
+TEST_CASE("a lost load was alone unless something else was started after it")
+{
+    load_isolation i;
+    CHECK(i.take_lost().plan == 0);
+    i.started(true);
+    i.lost(7);
+    auto lost = i.take_lost();
+    CHECK(lost.plan == 7);
+    CHECK(lost.alone);
+    CHECK(i.take_lost().plan == 0);
+    i.lost(7);
+    CHECK_FALSE(i.take_lost().alone);
+    i.started(true);
+    i.other_started();
+    i.lost(8);
+    CHECK_FALSE(i.take_lost().alone);
+}
+
+TEST_CASE("a suspect keeps others for longer than a hang is looked for")
+{
+    CHECK(longest_isolation(0s) == 5s);
+    CHECK(longest_isolation(10s) == 12s);
+    CHECK(longest_isolation(std::chrono::nanoseconds::max()) == 24h + 2s);
+}
+
+TEST_SUITE_END();
+
+} // namespace test_device_load_suspicion
