@@ -1,5 +1,6 @@
 #include "serve/plan_runner.hpp"
 
+#include "actor/watch_access.hpp"
 #include "serve/batcher_core.hpp"
 #include "serve/plan_runner_places.hpp"
 
@@ -114,6 +115,24 @@ struct plan_runner::run_handler {
 
     batcher_ptr core;
     place* where;
+};
+
+/// Wakes the batcher when the state of a device changes, on any thread. It has no handler, which would keep the
+/// executor of the device running for as long as the device has failed.
+struct plan_runner::repair_watch final : async_op_base {
+    explicit repair_watch(const batcher_ptr& c) noexcept : core(c) {}
+
+    void post() override
+    {
+        const auto kept = std::exchange(self, nullptr);
+        if (const auto c = core.lock())
+            c->wake();
+    }
+    void destroy() noexcept override { self.reset(); }
+
+    const std::weak_ptr<batcher_core> core;
+    /// Until the device consumes it.
+    std::shared_ptr<repair_watch> self;
 };
 
 plan_runner::plan_runner(std::vector<device> devices, models_ptr models, const serve::batcher_options& options)
@@ -255,10 +274,28 @@ error_code plan_runner::broken() const
 
 bool plan_runner::has_room(std::uint64_t)
 {
-    return std::ranges::any_of(replicas_, [](const auto& r) {
-        return health_of(r->gpu.status().state) != replica_health::down &&
-               std::ranges::any_of(r->places, [](const auto& p) { return !p->busy; });
+    return std::ranges::any_of(replicas_, [this](const auto& r) {
+        return std::ranges::any_of(r->places, [](const auto& p) { return !p->busy; }) && is_usable(*r);
     });
+}
+
+/// Whether a batch may start on this replica. If its device has failed, requests that wait for a place may start as
+/// soon as somebody revives it.
+bool plan_runner::is_usable(replica& r)
+{
+    const auto usable = [&r] { return health_of(r.gpu.status().state) != replica_health::down; };
+    if (usable())
+        return true;
+    auto state = r.gpu.watch_state();
+    // Nobody revives a device that has stopped, and a watch that is closed would wake the batcher again and again.
+    if (!r.repair.expired() || !state.is_open())
+        return false;
+    const auto watch = std::make_shared<repair_watch>(self_of(*core_));
+    r.repair = watch;
+    watch->self = watch;
+    watch_access::wait(state, *watch);
+    // It may have changed before the subscription.
+    return usable();
 }
 
 batch_run& plan_runner::make(std::uint64_t shape, std::uint32_t rows)

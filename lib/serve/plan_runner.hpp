@@ -75,6 +75,7 @@ private:
     struct plan_message;
     struct memory_message;
     struct run_handler;
+    struct repair_watch;
 
     struct sized_plan {
         enum class state : std::uint8_t { absent, loading, ready, refused };
@@ -107,6 +108,7 @@ private:
     bool copy_elsewhere(place& p, Step what, Copy copy);
     void make_single_inputs(place& p, std::uint32_t size);
     void keep_single_outputs(place& p) noexcept;
+    bool is_usable(replica& r);
     void read_health();
     bool works(const place& p) const;
 

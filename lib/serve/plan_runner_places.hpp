@@ -49,6 +49,8 @@ struct plan_runner::replica {
     /// For each model, by size.
     std::vector<std::vector<sized_plan>> plans;
     std::vector<std::unique_ptr<place>> places;
+    /// Waits for a change of a device that has failed.
+    std::weak_ptr<repair_watch> repair;
 };
 
 } // namespace coaccel::detail

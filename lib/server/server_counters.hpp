@@ -30,7 +30,7 @@ public:
                             "Requests by status; 499: the client has gone before the reply.",
                             {{"status", std::to_string(s)}}, static_cast<double>(n));
         out.gauge("coaccel_server_connections", "Open connections.", {}, static_cast<double>(connections));
-        out.counter("coaccel_server_connections_total", "Connections that were accepted.", {},
+        out.counter("coaccel_server_accepted_connections_total", "Connections that were accepted.", {},
                     static_cast<double>(accepted.load(std::memory_order_relaxed)));
         out.counter("coaccel_server_refused_connections_total", "Connections that were closed because of the limit.",
                     {}, static_cast<double>(refused.load(std::memory_order_relaxed)));

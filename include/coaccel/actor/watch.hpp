@@ -14,6 +14,10 @@
 
 namespace coaccel {
 
+namespace detail {
+struct watch_access;
+} // namespace detail
+
 template <std::copyable T>
 class watch_source;
 
@@ -75,6 +79,7 @@ public:
 
 private:
     friend class watch_source<T>;
+    friend struct detail::watch_access;
 
     watch(std::shared_ptr<detail::watch_state<T>> state, std::uint64_t seen)
         : state_(std::move(state)), cursor_(std::make_shared<detail::watch_cursor>(seen))

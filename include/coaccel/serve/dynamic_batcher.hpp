@@ -137,6 +137,9 @@ private:
             auto all = std::forward_as_tuple(static_cast<Args&&>(args)...);
             using token_type = std::tuple_element_t<ranges, decltype(all)>;
             static_assert(!detail::is_run_range<token_type>, "the token is the last argument");
+            using started = decltype(asio::async_initiate<token_type, void(error_code)>(
+                std::move(start), std::get<ranges>(all), its_core, given.ranges, how));
+            static_assert(detail::outlive<started, Args...>, COACCEL_TEMPORARY_RANGE);
             return asio::async_initiate<token_type, void(error_code)>(std::move(start), std::get<ranges>(all), its_core,
                                                                       given.ranges, how);
         } else {

@@ -246,6 +246,9 @@ private:
             auto all = std::forward_as_tuple(static_cast<Args&&>(args)...);
             using token_type = std::tuple_element_t<given, decltype(all)>;
             static_assert(!detail::is_run_argument<token_type>, "the token is the last argument");
+            using started = decltype(start_run(how, static_cast<token_type&&>(std::get<given>(all)), all,
+                                               std::make_index_sequence<given>()));
+            static_assert(detail::outlive<started, Args...>, COACCEL_TEMPORARY_RANGE);
             return start_run(how, static_cast<token_type&&>(std::get<given>(all)), all,
                              std::make_index_sequence<given>());
         }
@@ -255,7 +258,8 @@ private:
     auto start_run(const exec_options& how, Token&& token, const Tuple& args, std::index_sequence<I...>) const
     {
         using start = detail::initiate_version_request<T, detail::invoke_async_run>;
-        return asio::async_initiate<Token, void(error_code)>(start{core()}, token, how, std::get<I>(args)...);
+        return asio::async_initiate<Token, void(error_code)>(start{core()}, token, how,
+                                                             detail::for_version(std::get<I>(args))...);
     }
 
     template <class Request, class Token>

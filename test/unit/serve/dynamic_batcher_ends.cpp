@@ -17,6 +17,7 @@ using serve::dynamic_batcher;
 using test::batcher_fixture;
 using test::held_lane;
 using test::one_lane;
+using test::row_runs;
 
 TEST_SUITE("dynamic_batcher")
 {
@@ -42,6 +43,87 @@ TEST_SUITE("dynamic_batcher")
         });
         f.check_right(f.start_many(b, 40));
         CHECK(b.stats().failed == 0);
+    }
+
+    TEST_CASE("requests that wait start on a device as soon as it is revived")
+    {
+        fault_injector injector;
+        auto o = one_lane();
+        batcher_fixture f(o);
+        o.host.injector = &injector;
+        o.restart.max_restarts = 0;
+        auto failing = test::make_device(f.io, o);
+        auto made =
+            test::await(f.io, dynamic_batcher::async_create(f.io.get_executor(), std::vector{failing, f.gpu},
+                                                            std::vector{test::plus_one_model()}, {.max_in_flight = 1}));
+        REQUIRE(made);
+        const auto b = made.value();
+        for (int round = 0; round < 3; ++round) {
+            injector.poison();
+            CHECK(test::await(f.io, failing.async_upload(std::vector<float>(4))).error() == errc::context_lost);
+            test::run_until(f.io, [&] { return failing.status().state == device_state::failed; });
+            held_lane held(f);
+            const auto first = f.start(b);
+            test::run_until(f.io, [&] { return b.stats().in_flight == 1; });
+            const auto all = f.start_many(b, 8);
+            test::run_until(f.io, [&] { return b.stats().queued[1] == 8; });
+            REQUIRE(test::await(f.io, failing.async_revive()));
+            f.check_right(all);
+            CHECK_FALSE(first->ended());
+            held.open();
+            f.check_right({first});
+        }
+        CHECK(b.stats().failed == 0);
+    }
+
+    TEST_CASE("a batcher whose requests wait while one of its devices has stopped is idle")
+    {
+        batcher_fixture f(one_lane());
+        auto other = test::make_device(f.io);
+        auto made =
+            test::await(f.io, dynamic_batcher::async_create(f.io.get_executor(), std::vector{other, f.gpu},
+                                                            std::vector{test::plus_one_model()}, {.max_in_flight = 1}));
+        REQUIRE(made);
+        const auto b = made.value();
+        REQUIRE(test::await(f.io, other.async_shutdown(shutdown::drain)));
+        held_lane held(f);
+        const auto all = f.start_many(b, 8);
+        test::run_until(f.io, [&] { return b.stats().in_flight == 1; });
+        std::size_t handlers = 1;
+        for (int i = 0; i < 1000 && handlers > 0; ++i)
+            handlers = f.io.run_for(1ms);
+        CHECK(handlers == 0);
+        held.open();
+        f.check_right(all);
+    }
+
+    TEST_CASE("a batcher that waits for a device to be revived keeps no executor running, and may be destroyed")
+    {
+        fault_injector injector;
+        auto o = one_lane();
+        batcher_fixture f(o);
+        o.host.injector = &injector;
+        o.restart.max_restarts = 0;
+        auto failing = test::make_device(f.io, o);
+        auto made =
+            test::await(f.io, dynamic_batcher::async_create(f.io.get_executor(), std::vector{failing, f.gpu},
+                                                            std::vector{test::plus_one_model()}, {.max_in_flight = 1}));
+        REQUIRE(made);
+        auto b = std::move(made.value());
+        injector.poison();
+        CHECK(test::await(f.io, failing.async_upload(std::vector<float>(4))).error() == errc::context_lost);
+        test::run_until(f.io, [&] { return failing.status().state == device_state::failed; });
+        row_runs all;
+        {
+            held_lane held(f);
+            all = f.start_many(b, 8);
+            test::run_until(f.io, [&] { return b.stats().in_flight == 1; });
+        }
+        f.check_right(all);
+        test::run_out(f.io);
+        b = {};
+        test::run_out(f.io);
+        CHECK(test::await(f.io, failing.async_revive()));
     }
 
     TEST_CASE("a batcher whose device's execution context is destroyed answers its requests")

@@ -287,6 +287,18 @@ struct version_call<T, Request> {
 template <class T>
 inline constexpr bool is_run_argument = is_run_range<T> || is_run_value<T>;
 
+/// The argument for the version, whose operation begins while temporaries of the caller's expression exist.
+inline const run_range& for_version(const temporary_run_range& r) noexcept
+{
+    return r;
+}
+
+template <class T>
+const T& for_version(const T& argument) noexcept
+{
+    return argument;
+}
+
 } // namespace coaccel::detail
 
 namespace boost::asio {
