@@ -51,6 +51,10 @@ std::string_view advice(const ca::error_code& ec)
         return "try again later";
     if (ec == ca::fault::context_lost)
         return "upload again and repeat";
+    if (ec == ca::errc::plan_quarantined)
+        return "find the requests that end contexts, then revive the plan";
+    if (ec == ca::errc::buffer_suspect)
+        return "trust the content, or clear it";
     if (ec == ca::fault::device_lost || ec == ca::fault::stopped)
         return "use another device";
     return "ask the library that reported it";
@@ -102,6 +106,12 @@ asio::awaitable<ca::result<bool>> run()
     const auto [ec, sum] =
         co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = 2}, asio::as_tuple(asio::use_awaitable));
     right = !ec && sum == 7 && right;
+
+    // What leads to these is in poisoned_request.cpp and durable_state.cpp.
+    right = expect(ca::errc::plan_quarantined, ca::errc::plan_quarantined,
+                   "find the requests that end contexts, then revive the plan") &&
+            right;
+    right = expect(ca::errc::buffer_suspect, ca::errc::buffer_suspect, "trust the content, or clear it") && right;
 
     BOOST_OUTCOME_CO_TRYV(co_await gpu.async_shutdown());
     const auto gone = co_await gpu.async_download(x);

@@ -1,9 +1,12 @@
 // A Beast HTTP server whose requests share batches: POST /score with 16 numbers returns their score. A second port has
-// the metrics and the live page. SIGINT or SIGTERM ends it after the requests that have arrived.
+// the metrics, the traces and the live page. SIGINT or SIGTERM ends it after the requests that have arrived.
+#include "http_server_client.hpp"
+
 #include <coaccel/coaccel.hpp>
 #include <coaccel/serve/dynamic_batcher.hpp>
 #include <coaccel/telemetry/http_endpoint.hpp>
 #include <coaccel/telemetry/registry.hpp>
+#include <coaccel/telemetry/trace_json.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -22,9 +25,12 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <memory>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,9 +44,6 @@ using asio::ip::tcp;
 using namespace std::chrono_literals;
 
 namespace {
-
-using request = http::request<http::string_body>;
-using response = http::response<http::string_body>;
 
 constexpr std::size_t features = 16;
 
@@ -63,12 +66,94 @@ ca::result<serve::batch_model> make_model()
     return serve::batch_model::create({one, many});
 }
 
+//[http_metrics
+// Metrics of the server itself, beside those of its device and its batcher.
+struct server_metrics {
+    telemetry::counter answered;
+    telemetry::counter failed;
+    telemetry::histogram seconds;
+};
+
+ca::result<server_metrics> make_metrics(const telemetry::registry& r)
+{
+    const char* const help = "Requests for scores.";
+    BOOST_OUTCOME_TRY(auto answered, r.add_counter("http_scores_total", help, {{"outcome", "answered"}}));
+    BOOST_OUTCOME_TRY(auto failed, r.add_counter("http_scores_total", help, {{"outcome", "failed"}}));
+    BOOST_OUTCOME_TRY(auto seconds, r.add_histogram("http_score_seconds", "From a request to its reply."));
+    return server_metrics{answered, failed, seconds};
+}
+//]
+
+// What the sessions share.
+struct service {
+    service(serve::dynamic_batcher batcher, server_metrics m, std::shared_ptr<ca::trace_buffer> t)
+        : scores(std::move(batcher)), metrics(std::move(m)), trace(std::move(t)), track(trace->add_track("http")),
+          name(trace->intern("POST /score"))
+    {}
+
+    serve::dynamic_batcher scores;
+    server_metrics metrics;
+    std::shared_ptr<ca::trace_buffer> trace;
+    ca::trace_track track;
+    ca::trace_name name;
+};
+
+//[http_event
+// The event of a request in the trace. If the request has the header field traceparent, it belongs to that trace.
+class request_event {
+public:
+    request_event(const service& s, std::string_view header) : service_(s)
+    {
+        event_.kind = ca::trace_kind::request;
+        event_.track = s.track;
+        event_.name = s.name;
+        event_.id = s.trace->new_id();
+        event_.begin = ca::trace_event::clock::now();
+        if (const auto caller = ca::parse_traceparent(header))
+            caller_ = caller.value();
+    }
+
+    std::uint64_t id() const { return event_.id; }
+
+    // The field for the reply, and for requests to other servers that this request causes: the same trace, with this
+    // event as the parent. Empty if the request has none.
+    std::string traceparent() const
+    {
+        if (!caller_)
+            return {};
+        ca::traceparent here = *caller_;
+        here.parent_id = event_.id;
+        return to_string(here);
+    }
+
+    void end(bool succeeded)
+    {
+        event_.duration = ca::trace_event::clock::now() - event_.begin;
+        event_.outcome = succeeded ? ca::trace_outcome::succeeded : ca::trace_outcome::failed;
+        if (caller_)
+            service_.trace->add_traceparent(event_.id, *caller_);
+        service_.trace->add(event_);
+        (succeeded ? service_.metrics.answered : service_.metrics.failed).add();
+        service_.metrics.seconds.observe(event_.duration);
+    }
+
+private:
+    const service& service_;
+    ca::trace_event event_;
+    std::optional<ca::traceparent> caller_;
+};
+//]
+
 //[http_score
-// Requests that arrive while a batch runs share the next one.
-asio::awaitable<ca::result<float>> score(serve::dynamic_batcher scores, const std::vector<float>& item)
+// Requests that arrive while a batch runs share the next one. Arrows lead from the event of the request to its batch,
+// and from there to the run on the device.
+asio::awaitable<ca::result<float>> score(serve::dynamic_batcher scores, const std::vector<float>& item,
+                                         std::uint64_t event)
 {
     std::array<float, 1> y{};
-    const auto limited = scores.with(ca::within(1s));
+    ca::exec_options options = ca::within(1s);
+    options.trace = event;
+    const auto limited = scores.with(options);
     BOOST_OUTCOME_CO_TRYV(co_await limited.async_run(ca::from(item), ca::to(y)));
     co_return y[0];
 }
@@ -80,32 +165,36 @@ http::status status_of(const ca::error_code& ec)
     return ec == ca::fault::caller ? http::status::bad_request : http::status::service_unavailable;
 }
 
-asio::awaitable<response> answer(serve::dynamic_batcher scores, const request& asked)
+asio::awaitable<response> answer(const service& s, const request& asked)
 {
     response r(http::status::ok, asked.version());
     r.keep_alive(asked.keep_alive());
     if (asked.method() != http::verb::post || asked.target() != "/score") {
         r.result(http::status::not_found);
     } else {
+        const beast::string_view header = asked["traceparent"];
+        request_event event(s, std::string_view(header.data(), header.size()));
         std::istringstream text(asked.body());
         std::vector<float> item;
         for (float x; text >> x;)
             item.push_back(x);
-        const auto done = co_await score(scores, item);
+        const auto done = co_await score(s.scores, item, event.id());
         if (!done)
             r.result(status_of(done.error()));
         r.body() = done ? std::to_string(done.value()) : done.error().message();
+        if (const std::string passed_on = event.traceparent(); !passed_on.empty())
+            r.set("traceparent", passed_on);
+        event.end(done.has_value());
     }
     r.prepare_payload();
     co_return r;
 }
 
-// The sessions share the batcher. One thread runs the io_context of the server and the device, so there are no locks.
+// One thread runs the io_context of the server and the device, so there are no locks.
 class server {
 public:
-    server(serve::dynamic_batcher scores, const tcp::endpoint& where)
-        : scores_(std::move(scores)), acceptor_(scores_.get_executor(), where),
-          ended_(scores_.get_executor(), asio::steady_timer::time_point::max())
+    server(asio::any_io_executor executor, const service& s, const tcp::endpoint& where)
+        : service_(s), acceptor_(executor, where), ended_(executor, asio::steady_timer::time_point::max())
     {
         start(accept());
     }
@@ -132,7 +221,7 @@ private:
     void start(asio::awaitable<void> task)
     {
         ++running_;
-        asio::co_spawn(scores_.get_executor(), std::move(task), [this](std::exception_ptr) {
+        asio::co_spawn(acceptor_.get_executor(), std::move(task), [this](std::exception_ptr) {
             if (--running_ == 0)
                 ended_.cancel();
         });
@@ -159,7 +248,7 @@ private:
             reading_.erase(&stream);
             if (ec)
                 break;
-            const response reply = co_await answer(scores_, asked);
+            const response reply = co_await answer(service_, asked);
             co_await http::async_write(stream, reply, asio::use_awaitable);
             if (!reply.keep_alive())
                 break;
@@ -167,7 +256,7 @@ private:
     }
     //]
 
-    serve::dynamic_batcher scores_;
+    const service service_;
     tcp::acceptor acceptor_;
     asio::steady_timer ended_; // cancelled by the last coroutine
     std::set<beast::tcp_stream*> reading_;
@@ -175,58 +264,40 @@ private:
     bool ending_ = false;
 };
 
-asio::awaitable<response> ask(beast::tcp_stream& stream, std::string target, std::string body)
-{
-    request asked(http::verb::post, target, 11);
-    asked.set(http::field::host, "localhost");
-    asked.body() = std::move(body);
-    asked.prepare_payload();
-    co_await http::async_write(stream, asked, asio::use_awaitable);
-    beast::flat_buffer buffer;
-    response reply;
-    co_await http::async_read(stream, buffer, reply, asio::use_awaitable);
-    std::cout << target << ' ' << asked.body() << ": " << reply.result_int() << ' ' << reply.body() << '\n';
-    co_return reply;
-}
-
-asio::awaitable<bool> client(tcp::endpoint server)
-{
-    beast::tcp_stream stream(co_await asio::this_coro::executor);
-    stream.expires_after(30s);
-    co_await stream.async_connect(server, asio::use_awaitable);
-    const response ones = co_await ask(stream, "/score", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1");
-    const response one = co_await ask(stream, "/score", "6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
-    const response nothing = co_await ask(stream, "/score", "");
-    const response unknown = co_await ask(stream, "/else", "1");
-    co_return ones.result() == http::status::ok&& ones.body() == "8.000000" && one.body() == "3.000000" &&
-        nothing.result() == http::status::bad_request&& unknown.result() == http::status::not_found;
-}
-
 asio::awaitable<void> run(bool& right)
 {
     const auto executor = co_await asio::this_coro::executor;
-    const ca::device_options options{};
+    //[http_observed
+    const auto trace = ca::trace_buffer::create(); // the latest events of the server, its batcher and its device
+    ca::device_options options{};
+    options.trace = trace.get();
     ca::device gpu = co_await ca::device::async_create(executor, options, asio::use_awaitable);
+    //]
     //[http_batched
     const std::vector devices{gpu};
     const std::vector models{make_model().value()};
     serve::batcher_options batching;
     batching.name = "score";
+    batching.trace = trace.get();
     const auto scores =
         co_await serve::dynamic_batcher::async_create(executor, devices, models, batching, asio::use_awaitable);
     const telemetry::registry metrics(executor);
     const auto of_gpu = metrics.add(gpu, "gpu0").value();
     const auto of_scores = scores.report_to(metrics);
-    const auto page = telemetry::http_endpoint::start(executor, metrics, {}).value();
+    telemetry::http_endpoint_options observing;
+    observing.trace = [trace] { return telemetry::trace_json(*trace); }; // what /trace returns
+    const auto page = telemetry::http_endpoint::start(executor, metrics, observing).value();
     std::cout << "metrics at http://127.0.0.1:" << page.port() << "/\n";
     //]
     asio::signal_set signals(executor, SIGINT, SIGTERM);
+    const service shared(scores, make_metrics(metrics).value(), trace);
     const tcp::endpoint any_port(asio::ip::address_v4::loopback(), 0); // the system chooses a free port
-    server http_server(scores, any_port);
+    server http_server(executor, shared, any_port);
 
     tcp::socket idle(executor); // sends nothing; the server closes the connection when it ends
     const auto [refused] = co_await idle.async_connect(http_server.address(), asio::as_tuple(asio::use_awaitable));
-    asio::co_spawn(executor, client(http_server.address()),
+    const tcp::endpoint page_address(asio::ip::address_v4::loopback(), page.port());
+    asio::co_spawn(executor, try_it(http_server.address(), page_address),
                    [&right, connected = !refused](std::exception_ptr e, bool r) {
                        right = !e && r && connected;
                        std::raise(SIGTERM);
