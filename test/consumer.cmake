@@ -21,7 +21,7 @@ function(coaccel_consumer name)
             "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
             ${arg_OPTIONS}
         --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure)
-    set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 900)
+    set_tests_properties(consumer.${name} PROPERTIES LABELS package PROCESSORS 2 TIMEOUT 1500)
 endfunction()
 
 add_test(NAME consumer.install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${work}/prefix)

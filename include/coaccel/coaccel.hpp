@@ -14,6 +14,7 @@
 #include <coaccel/device/device_options_text.hpp>
 #include <coaccel/device/resident.hpp>
 #include <coaccel/device/system_info.hpp>
+#include <coaccel/device/warm_kernels.hpp>
 #include <coaccel/device/with_retry.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/interop.hpp>
@@ -47,7 +48,7 @@
 /// a plug-in implements.
 
 /// @namespace coaccel::prim
-/// Ops on elements: arithmetic, functions, comparisons and conversions, with broadcasting.
+/// Ops on elements, with broadcasting; reductions, scans, sorts, gathering and moving elements; softmax and norms.
 
 /// @namespace coaccel::rand
 /// Random numbers, with cuRAND on a GPU.
@@ -61,8 +62,8 @@
 /// coaccel/server/server.hpp.
 
 /// @namespace coaccel::serve
-/// Dynamic batching, replicas, fair share and rate limits. Not included by coaccel.hpp: include
-/// coaccel/serve/dynamic_batcher.hpp, function_batcher.hpp, replica_pool.hpp, fair_share.hpp and rate_limiter.hpp.
+/// Dynamic batching, replicas, hot swap, fair share and rate limits. Not included by coaccel.hpp: in coaccel/serve are
+/// dynamic_batcher.hpp, function_batcher.hpp, replica_pool.hpp, hot_swap.hpp, fair_share.hpp and rate_limiter.hpp.
 
 /// @namespace coaccel::cuda
 /// The NVIDIA libraries that the CUDA backend opens at run time.

@@ -72,4 +72,81 @@ TEST_CASE("a chain of gemv is one graph, whose runs give what single ops give")
     });
 }
 
+TEST_CASE("ops on batches are part of the graph")
+{
+    for_each_plan_context([](context_world& w) {
+        constexpr std::uint64_t n = 4, batch = 3, all = n * n * batch;
+        context_driver d(w);
+        plan_maker m;
+        const auto given = m.floats(slot_kind::input, all);
+        const auto inverse = m.floats(slot_kind::output, all);
+        const auto solution = m.floats(slot_kind::output, all);
+        const auto squares = m.floats(slot_kind::output, all);
+        const auto a = m.floats(slot_kind::scratch, all);
+        const auto tau = m.floats(slot_kind::scratch, n * batch);
+        const auto pivots = m.slot<std::int32_t>(slot_kind::scratch, n * batch);
+        const auto info = m.slot<std::int32_t>(slot_kind::scratch, batch);
+        constexpr std::uint64_t stride = n * n;
+        m.add(memory::copy<float>{given, a});
+        m.add(blas::getrf_batched<float>{
+            .a = a, .pivots = pivots, .info = info, .n = n, .batch = batch, .stride_a = stride});
+        m.add(blas::getri_batched<float>{.a = a,
+                                         .pivots = pivots,
+                                         .c = inverse,
+                                         .info = info,
+                                         .n = n,
+                                         .batch = batch,
+                                         .stride_a = stride,
+                                         .stride_c = stride});
+        m.add(memory::copy<float>{given, solution});
+        m.add(blas::getrs_batched<float>{.a = a,
+                                         .pivots = pivots,
+                                         .b = solution,
+                                         .n = n,
+                                         .nrhs = n,
+                                         .batch = batch,
+                                         .stride_a = stride,
+                                         .stride_b = stride});
+        m.add(memory::copy<float>{given, a});
+        m.add(memory::copy<float>{given, squares});
+        m.add(blas::gels_batched<float>{.a = a,
+                                        .c = squares,
+                                        .info = info,
+                                        .m = n,
+                                        .n = n,
+                                        .nrhs = n,
+                                        .batch = batch,
+                                        .stride_a = stride,
+                                        .stride_c = stride});
+        m.add(blas::geqrf_batched<float>{.a = a, .tau = tau, .m = n, .n = n, .batch = batch, .stride_a = stride});
+        m.add(blas::trsm_batched<float>{.a = squares,
+                                        .b = solution,
+                                        .m = n,
+                                        .n = n,
+                                        .batch = batch,
+                                        .stride_a = stride,
+                                        .stride_b = stride,
+                                        .diag = blas::diag::unit});
+        const auto data = m.finish();
+        test_instance i(d, data, 1, 1);
+        REQUIRE_FALSE(i.load());
+        CHECK(i.recorded);
+        for (const float by : {2.0f, 4.0f, 8.0f}) {
+            std::vector<float> diagonal(all), one(all), reciprocal(all);
+            for (std::uint64_t k = 0; k < batch; ++k)
+                for (std::uint64_t j = 0; j < n; ++j) {
+                    diagonal[k * stride + j * (n + 1)] = by;
+                    reciprocal[k * stride + j * (n + 1)] = 1 / by;
+                    one[k * stride + j * (n + 1)] = 1;
+                }
+            plan_run r(i, {diagonal});
+            CHECK_FALSE(d.outcome_of(*r.request));
+            CHECK(r.outputs[0] == reciprocal);
+            CHECK(r.outputs[1] == one);
+            CHECK(r.outputs[2] == one);
+        }
+        CHECK_FALSE(i.unload());
+    });
+}
+
 TEST_SUITE_END();

@@ -4,6 +4,7 @@
 #include "cuda/factory.hpp"
 #include "support/context_driver.hpp"
 #include "support/fake_cublas.hpp"
+#include "support/fake_cublaslt.hpp"
 #include "support/fake_curand.hpp"
 
 namespace test {
@@ -35,8 +36,8 @@ public:
 
     coaccel::detail::context_factory factory() override
     {
-        return coaccel::cuda::make_factory(options, 0,
-                                           coaccel::cuda::library_tables(&driver.api(), &blas.api(), &rand.api()));
+        return coaccel::cuda::make_factory(
+            options, 0, coaccel::cuda::library_tables(&driver.api(), &blas.api(), &lt.api(), &rand.api()));
     }
 
     bool limit_memory(std::uint64_t bytes) override
@@ -58,6 +59,7 @@ public:
 
     fake_cuda driver;
     fake_cublas blas{driver};
+    fake_cublaslt lt{driver};
     fake_curand rand{driver};
     coaccel::cuda_options options;
 

@@ -1,3 +1,5 @@
+#include "support/refusals.hpp"
+
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -13,18 +15,12 @@ namespace {
 
 using namespace coaccel;
 using blas::transpose;
+using test::elements;
 
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
 constexpr auto least = std::numeric_limits<std::int64_t>::min();
 constexpr auto most = std::numeric_limits<std::int64_t>::max();
 constexpr auto neither = static_cast<transpose>(3);
-
-/// Elements of a separate buffer per slot, so that operands overlap only on purpose.
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot, std::uint64_t offset = 0)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, offset, size, dtype_v<T>});
-}
 
 struct row {
     const char* name;

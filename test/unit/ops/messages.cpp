@@ -1,3 +1,5 @@
+#include "support/refusals.hpp"
+
 #include <coaccel/core/detail/adopt_op.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/ops/blas.hpp>
@@ -17,14 +19,9 @@ namespace {
 
 using namespace coaccel;
 using blas::transpose;
+using test::elements;
 
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
-
-template <class T = float>
-ref<T> elements(std::uint64_t size, std::uint32_t slot)
-{
-    return ref<T>::from_raw({1, 1, slot, 1, 0, size, dtype_v<T>});
-}
 
 struct row {
     error_code got;
