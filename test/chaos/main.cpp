@@ -193,7 +193,7 @@ bool number(const char* text, int& value)
 int usage(const char* program)
 {
     std::fprintf(stderr,
-                 "usage: %s [--worker | --plans [--batched] [--faults N] | --server] [--seconds N] [--seed N]\n",
+                 "usage: %s [--worker | --plans [--batched] [--faults N] | --server] [--seconds N] [--seed N] [--verbose]\n",
                  program);
     return 2;
 }
@@ -211,6 +211,7 @@ int main(int argc, char** argv)
     bool plans = false;
     bool batched = false;
     bool server = false;
+    bool verbose = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
         const char* const next = i + 1 < argc ? argv[i + 1] : "";
@@ -220,6 +221,8 @@ int main(int argc, char** argv)
             plans = true;
         else if (word == "--server")
             server = true;
+        else if (word == "--verbose")
+            verbose = true;
         else if (word == "--batched")
             batched = true;
         else if (word == "--seconds" && chaos::number(next, seconds)) {
@@ -234,6 +237,9 @@ int main(int argc, char** argv)
     if ((faults > 0 || batched) && !plans)
         return chaos::usage(argv[0]);
     std::printf("seed=%d\n", seed);
+    // Each fault is a warning.
+    if (!verbose)
+        coaccel::set_log_sink(coaccel::log_level::error, nullptr);
     if (server)
         return chaos::run_server({.seconds = seconds, .seed = static_cast<std::uint32_t>(seed)});
     if (plans)

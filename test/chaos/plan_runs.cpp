@@ -44,7 +44,15 @@ device_options options_for(int seat)
     return o;
 }
 
-asio::awaitable<void> open(plan_seat& s, bool batched)
+plan_options how_to_load(bool injecting)
+{
+    plan_options how{.instances = 32, .poison_limit = std::numeric_limits<int>::max()};
+    if (injecting)
+        how.instances = how.initial = initial_instances;
+    return how;
+}
+
+asio::awaitable<void> open(plan_seat& s, bool batched, bool injecting)
 {
     auto made = co_await device::async_create(co_await asio::this_coro::executor, s.options);
     if (!made) {
@@ -52,10 +60,9 @@ asio::awaitable<void> open(plan_seat& s, bool batched)
         co_return;
     }
     s.device = std::move(made).value();
-    const int no_limit = std::numeric_limits<int>::max();
     if (batched) {
         serve::batcher_options how;
-        how.plan.poison_limit = no_limit;
+        how.plan = how_to_load(injecting);
         const std::vector devices{s.device};
         const std::vector models{test::poisonable_model()};
         auto made_batcher =
@@ -66,7 +73,7 @@ asio::awaitable<void> open(plan_seat& s, bool batched)
             std::fprintf(stderr, "no batcher can be made: %s\n", made_batcher.error().message().c_str());
         co_return;
     }
-    auto loaded = co_await s.device.async_load(test::poisonable_plan(), {.instances = 32, .poison_limit = no_limit});
+    auto loaded = co_await s.device.async_load(test::poisonable_plan(), how_to_load(injecting));
     if (loaded)
         s.plan = std::move(loaded).value();
     else
@@ -131,8 +138,6 @@ void print(const run_tally& counts, const summary& s, std::uint64_t leaked)
                 number(counts.poisoned_answered), number(counts.innocent_failed));
 }
 
-using seat_list = std::vector<std::unique_ptr<plan_seat>>;
-
 /// Waits for the faults, or for the end of the time.
 asio::awaitable<void> enough(const seat_list& seats, const run_tally& counts, plan_runs_options how)
 {
@@ -168,7 +173,7 @@ int run_plans(const plan_runs_options& how)
     std::atomic<bool> stop{false};
     for (int i = 0; i < seat_count; ++i) {
         seats.push_back(std::make_unique<plan_seat>(options_for(i)));
-        asio::co_spawn(io, open(*seats.back(), how.batched), asio::use_future).get();
+        asio::co_spawn(io, open(*seats.back(), how.batched, injects(i)), asio::use_future).get();
     }
     std::vector<std::unique_ptr<run_client>> clients;
     std::vector<std::unique_ptr<plan_trouble>> makers;
@@ -182,8 +187,8 @@ int run_plans(const plan_runs_options& how)
             counts.clients.add();
             asio::co_spawn(asio::make_strand(io), clients.back()->run(), asio::detached);
         }
-        makers.push_back(std::make_unique<plan_trouble>(seat, counts, seed + 1000 + static_cast<std::uint32_t>(i),
-                                                        injects(i), stop));
+        makers.push_back(std::make_unique<plan_trouble>(seats, seat, counts,
+                                                        seed + 1000 + static_cast<std::uint32_t>(i), injects(i), stop));
         troubles.push_back(asio::co_spawn(io, makers.back()->run(), asio::use_future));
     }
     auto line = asio::co_spawn(io, progress_line(counts, stop), asio::use_future);

@@ -63,6 +63,12 @@ public:
         return running_.empty() || *running_.begin() > number;
     }
 
+    /// Whether its context may be ended once more before one of its runs succeeds. A run that has lost several contexts
+    /// is given up, so on a slow machine a run would otherwise fail that has only been unlucky.
+    bool can_be_struck() const noexcept { return strikes_ < most_strikes; }
+    void struck() noexcept { ++strikes_; }
+    void run_succeeded() noexcept { strikes_ = 0; }
+
     coaccel::fault_injector injector;
     coaccel::device_options options;
     /// Runs the plan, as a part of a batch if there is a batcher.
@@ -81,10 +87,18 @@ public:
     coaccel::serve::dynamic_batcher batcher;
 
 private:
+    static constexpr int most_strikes = 3;
+
+    std::atomic<int> strikes_{0};
     mutable std::mutex mutex_;
     std::uint64_t last_ = 0;
     std::set<std::uint64_t> running_;
 };
+
+using seat_list = std::vector<std::unique_ptr<plan_seat>>;
+
+/// The instances of each plan of the seats that get injected faults. They are made when the plan is loaded.
+inline constexpr int initial_instances = 8;
 
 /// A coroutine that runs the plan of the seat until `stop`. Start it on a strand.
 class run_client {
@@ -115,8 +129,10 @@ private:
 /// Kills workers and injects faults until `stop`.
 class plan_trouble {
 public:
-    plan_trouble(plan_seat& where, run_tally& counts, std::uint32_t seed, bool injects, const std::atomic<bool>& stop)
-        : where_(where), counts_(counts), dice_(seed), injects_(injects), stop_(stop)
+    /// `all`: the seats, which must have devices.
+    plan_trouble(const seat_list& all, plan_seat& where, run_tally& counts, std::uint32_t seed, bool injects,
+                 const std::atomic<bool>& stop)
+        : all_(all), where_(where), counts_(counts), dice_(seed), injects_(injects), stop_(stop)
     {}
 
     asio::awaitable<void> run();
@@ -125,6 +141,7 @@ private:
     asio::awaitable<void> strike();
     asio::awaitable<void> inject();
     asio::awaitable<void> wait_for_runs();
+    asio::awaitable<void> wait_for_instances();
     asio::awaitable<void> kill_worker();
     void kill_any();
     asio::awaitable<void> replace();
@@ -133,6 +150,7 @@ private:
     /// While it is not zero, only the seats that inject faults have trouble.
     static inline std::atomic<int> quiet_{0};
 
+    const seat_list& all_;
     plan_seat& where_;
     run_tally& counts_;
     dice dice_;

@@ -1,6 +1,7 @@
 #include "plan_runs.hpp"
 #include "processes.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 namespace chaos {
@@ -25,6 +26,9 @@ asio::awaitable<void> plan_trouble::run()
 
 asio::awaitable<void> plan_trouble::strike()
 {
+    if (!where_.can_be_struck())
+        co_return;
+    where_.struck();
     if (injects_ && dice_.pick(3) == 0) {
         co_await inject();
         co_return;
@@ -56,14 +60,32 @@ asio::awaitable<void> plan_trouble::wait_for_runs()
     }
 }
 
-/// A fault under which a run is alone would rightly be blamed on it. So there are no suspects before the fault, and no
-/// further fault until there are none again.
+/// Waits until no instance is being loaded, and none will be before the next fault.
+asio::awaitable<void> plan_trouble::wait_for_instances()
+{
+    const auto end = steady_clock::now() + patience;
+    for (;;) {
+        const auto stats = co_await where_.device.async_stats();
+        const auto complete = [](const plan_stats& p) { return p.instances >= initial_instances; };
+        if (stats && std::ranges::all_of(stats.value().plans, complete))
+            co_return;
+        if (steady_clock::now() > end) {
+            ++counts_.stuck;
+            co_return;
+        }
+        co_await pause(2ms);
+    }
+}
+
+/// A fault under which a run or a load is alone would rightly be blamed on it. So there are no suspects before the
+/// fault, and no further fault until there are none again.
 asio::awaitable<void> plan_trouble::inject()
 {
     ++quiet_;
     // The device notices workers that were killed before.
     co_await pause(100ms);
     co_await wait_for_runs();
+    co_await wait_for_instances();
     const auto before = where_.injector.played();
     if (dice_.pick(4) == 0)
         where_.injector.hang();
@@ -86,11 +108,16 @@ asio::awaitable<void> plan_trouble::kill_worker()
 /// It may be a standby, or a worker that is starting.
 void plan_trouble::kill_any()
 {
-    if (quiet_ > 0)
+    if (quiet_ > 0 || !std::ranges::all_of(all_, [](const auto& s) { return s->can_be_struck(); }))
         return;
     const auto all = children();
-    if (!all.empty())
-        send(all[dice_.pick(static_cast<std::uint32_t>(all.size()))], SIGKILL);
+    if (all.empty())
+        return;
+    // It may belong to any of them.
+    for (const auto& s : all_)
+        if (s.get() != &where_)
+            s->struck();
+    send(all[dice_.pick(static_cast<std::uint32_t>(all.size()))], SIGKILL);
 }
 
 asio::awaitable<void> plan_trouble::replace()

@@ -132,8 +132,10 @@ void run_client::ended(one_run& r, const error_code& ec)
     const auto last = where_.batcher ? steady_clock::time_point::max() : steady_clock::now() + 1ns;
     const bool own_end = (ec == errc::deadline_exceeded && r.how.deadline < last) ||
                          (ec == asio::error::operation_aborted && r.cancelled);
-    if (!ec)
+    if (!ec) {
         ++counts_.succeeded;
+        where_.run_succeeded();
+    }
     if (own_end)
         ++counts_.given_up;
     if (r.poisoned()) {
