@@ -62,6 +62,14 @@ op_info make_info(const op_constants& c)
     return info;
 }
 
+std::string numbers_text(std::span<const std::uint64_t> numbers)
+{
+    std::string made = "[";
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        made.append(i == 0 ? "" : ", ").append(std::to_string(numbers[i]));
+    return made + "]";
+}
+
 void describe_stored_reply(op_info& info, const op_info& own, std::size_t offset, dtype type)
 {
     info.name = own.name + " stored";

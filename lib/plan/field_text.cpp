@@ -94,7 +94,7 @@ std::string value_text(const op_field& f, const void* value, generator_numbers& 
     case op_field::content::generator: return generator_text(load<rand::generator>(value), numbers);
     case op_field::content::bytes: break;
     }
-    return bytes_text(value, f.size);
+    return f.text ? f.text(value) : bytes_text(value, f.size);
 }
 
 } // namespace coaccel::detail

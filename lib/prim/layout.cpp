@@ -1,4 +1,5 @@
 #include <coaccel/core/detail/shape.hpp>
+#include <coaccel/core/op.hpp>
 #include <coaccel/ops/prim/layout.hpp>
 #include <coaccel/ops/prim/reduce.hpp>
 
@@ -161,6 +162,24 @@ bool covers(std::uint64_t rank, const dimensions& dims, std::uint64_t size) noex
     for (std::size_t d = 0; d < rank && d < most_dimensions; ++d)
         count = times(count, dims[d]);
     return rank == 0 || count == size;
+}
+
+std::string layout_text(std::uint64_t rank, const dimensions& dims, std::span<const dimensions> strides)
+{
+    if (rank == 0)
+        return "packed";
+    const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(rank, most_dimensions));
+    const dimensions packed = packed_strides(rank, dims);
+    std::string shape, distances;
+    bool all_packed = true;
+    for (std::size_t d = 0; d < shown; ++d)
+        shape.append(d == 0 ? "" : " x ").append(std::to_string(dims[d]));
+    for (const dimensions& s : strides) {
+        distances.append(distances.empty() ? "" : ", ")
+            .append(coaccel::detail::numbers_text(std::span(s).first(shown)));
+        all_packed = all_packed && same_strides(shown, dims, s, packed);
+    }
+    return all_packed ? shape : shape + " (strides " + distances + ")";
 }
 
 } // namespace coaccel::prim::detail

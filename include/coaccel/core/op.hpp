@@ -161,6 +161,8 @@ struct op_field {
     /// For an enumeration described with Boost.Describe: the name of the enumerator, null for another value.
     const char* (*enumerator)(const void* value) noexcept = nullptr;
     parameter variable = parameter::never; ///< For a value: how it can be a parameter.
+    /// For a structure that has a readable form: this form.
+    std::string (*text)(const void* value) = nullptr;
 };
 
 /// Everything the library knows about an op type, derived once from its description.
@@ -243,6 +245,17 @@ consteval dtype number_type()
         return dtype::u8;
 }
 
+/// As op_field::text, for a field of type F. Specialized for classes that have a readable form.
+template <class F>
+inline constexpr std::string (*structure_text)(const void*) = nullptr;
+
+/// Such as "[2, 3]".
+COACCEL_DECL std::string numbers_text(std::span<const std::uint64_t> numbers);
+
+template <std::size_t N>
+inline constexpr std::string (*structure_text<std::array<std::uint64_t, N>>)(const void*) =
+    [](const void* value) { return numbers_text(*static_cast<const std::array<std::uint64_t, N>*>(value)); };
+
 /// Describes a field that is not an operand.
 template <class F>
 constexpr void describe_value(op_field& field) noexcept
@@ -250,6 +263,7 @@ constexpr void describe_value(op_field& field) noexcept
     field.what = op_field::kind::value;
     field.holds = content_of<F>;
     field.type = number_type<F>();
+    field.text = structure_text<F>;
     if constexpr (boost::describe::has_describe_enumerators<F>::value)
         field.enumerator = [](const void* value) noexcept {
             return boost::describe::enum_to_string(*static_cast<const F*>(value), nullptr);

@@ -4,6 +4,7 @@
 #include <coaccel/ops/jit.hpp>
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/plugin.hpp>
+#include <coaccel/ops/prim.hpp>
 #include <coaccel/ops/rand.hpp>
 #include <coaccel/plan/plan_builder.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <coaccel/core/config.hpp>
 #include <coaccel/core/error.hpp>
+#include <coaccel/core/op.hpp>
 #include <coaccel/core/ref.hpp>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace coaccel::prim {
@@ -20,6 +22,22 @@ inline constexpr std::size_t most_dimensions = 6;
 
 /// One number for each dimension, of which the first `rank` count.
 using dimensions = std::array<std::uint64_t, most_dimensions>;
+
+namespace detail {
+
+/// The strides of a packed operand. A product that overflows is refused by the op, which computes it again.
+constexpr dimensions packed_strides(std::uint64_t rank, const dimensions& dims) noexcept
+{
+    dimensions made{};
+    std::uint64_t next = 1;
+    for (std::size_t d = std::min<std::uint64_t>(rank, most_dimensions); d-- > 0;) {
+        made[d] = next;
+        next *= dims[d];
+    }
+    return made;
+}
+
+} // namespace detail
 
 /// The shape of an elementwise op, and where each of its operands has its elements. Row-major: the last dimension is
 /// the one whose elements are adjacent in a packed operand.
@@ -44,7 +62,7 @@ struct layout {
         made.rank = shape.size();
         std::copy_n(shape.begin(), std::min(shape.size(), most_dimensions), made.dims.begin());
         for (std::size_t k = 0; k < Operands; ++k)
-            made = made.operand(k, packed_strides(made));
+            made = made.operand(k, detail::packed_strides(made.rank, made.dims));
         return made;
     }
 
@@ -91,18 +109,6 @@ struct layout {
 
 private:
     constexpr std::size_t last() const noexcept { return std::min<std::uint64_t>(rank, most_dimensions) - 1; }
-
-    // A product that overflows is refused by the op, which computes it again.
-    static constexpr dimensions packed_strides(const layout& l) noexcept
-    {
-        dimensions made{};
-        std::uint64_t next = 1;
-        for (std::size_t d = std::min<std::uint64_t>(l.rank, most_dimensions); d-- > 0;) {
-            made[d] = next;
-            next *= l.dims[d];
-        }
-        return made;
-    }
 };
 
 namespace detail {
@@ -123,6 +129,10 @@ COACCEL_DECL error_code check_layout(std::string_view op, std::uint64_t rank, co
 /// Whether the op writes all `size` elements of the result.
 COACCEL_DECL bool covers(std::uint64_t rank, const dimensions& dims, std::uint64_t size) noexcept;
 
+/// The shape, such as "2 x 3", or "packed" for a layout without dimensions. Strides follow if an operand is not packed:
+/// "2 x 3 (strides [3, 1], [0, 1])".
+COACCEL_DECL std::string layout_text(std::uint64_t rank, const dimensions& dims, std::span<const dimensions> strides);
+
 template <std::size_t Operands, std::size_t Placed>
 error_code check_layout(std::string_view op, const layout<Operands>& l,
                         const placed_operand (&operands)[Placed]) noexcept
@@ -133,5 +143,15 @@ error_code check_layout(std::string_view op, const layout<Operands>& l,
 
 } // namespace detail
 } // namespace coaccel::prim
+
+namespace coaccel::detail {
+
+template <std::size_t Operands>
+inline constexpr std::string (*structure_text<prim::layout<Operands>>)(const void*) = [](const void* value) {
+    const auto& l = *static_cast<const prim::layout<Operands>*>(value);
+    return prim::detail::layout_text(l.rank, l.dims, l.strides);
+};
+
+} // namespace coaccel::detail
 
 #endif
