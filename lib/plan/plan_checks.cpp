@@ -145,10 +145,18 @@ private:
         if (only_read || s.kind == slot_kind::state || !reads(mode_of(op(), f)))
             return {};
         if (const auto gap = written_[r.slot].first_gap(r.offset, r.offset + r.size))
-            return refuse_op(errc::invalid_argument, {f.name, " reads ", part_of(s, gap->begin, gap->end),
+            return refuse_op(errc::invalid_argument, {f.name, use_of(f), part_of(s, gap->begin, gap->end),
                                                       ", which no earlier op has written"});
         return {};
     }
+    /// What the op does with elements of an operand that it does not overwrite.
+    std::string_view use_of(const op_field& f) const noexcept
+    {
+        // `overwrites` is also false for a result that does not reach all elements of its ref.
+        const bool may_keep = f.mode == access::read_write && op().info->overwrites;
+        return may_keep ? " is not completely overwritten, so it keeps or adds to " : " reads ";
+    }
+
 
     error_code check_parameters() const
     {

@@ -62,6 +62,10 @@ void building(collection& c)
         k.b.add(copy{.src = k.x.subspan(0, 10), .dst = k.y});
         k.b.add(k.layer2);
     });
+    refused([](classifier& k) {
+        k.layer1.y = k.b.scratch<float>(600, "wide");
+        k.b.add(k.layer1);
+    });
     refused([](classifier& k) { k.b.add(copy{.src = k.x.subspan(0, 8), .dst = k.y.subspan(0, 8)}); });
     refused([](classifier& k) {
         plan_builder other("other");

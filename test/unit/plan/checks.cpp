@@ -236,18 +236,24 @@ const refusal refusals[] = {
          const auto x = b.input<float>(2);
          b.add(blas::gemv<float>{.a = x, .x = x.first(1), .y = b.output<float>(2), .m = 2, .n = 1, .beta = 1});
      },
-     errc::invalid_argument, "plan p: op 1 (blas.gemv<f32>): y reads output1 [0, 2), which no earlier op has written"},
+     errc::invalid_argument,
+     "plan p: op 1 (blas.gemv<f32>): y is not completely overwritten, so it keeps or adds to output1 [0, 2), which no "
+     "earlier op has written"},
     {"a result with increments, which keep the elements between them",
      [](plan_builder& b) {
          b.add(blas::copy<float>{.x = b.input<float>(2), .y = b.output<float>(3), .n = 2, .incy = 2});
      },
-     errc::invalid_argument, "plan p: op 1 (blas.copy<f32>): y reads output1 [0, 3), which no earlier op has written"},
+     errc::invalid_argument,
+     "plan p: op 1 (blas.copy<f32>): y is not completely overwritten, so it keeps or adds to output1 [0, 3), which no "
+     "earlier op has written"},
     {"a product that is smaller than its ref",
      [](plan_builder& b) {
          const auto x = b.input<float>(4);
          b.add(blas::gemm<float>{.a = x, .b = x, .c = b.output<float>(5), .m = 2, .n = 2, .k = 2});
      },
-     errc::invalid_argument, "plan p: op 1 (blas.gemm<f32>): c reads output1 [0, 5), which no earlier op has written"},
+     errc::invalid_argument,
+     "plan p: op 1 (blas.gemm<f32>): c is not completely overwritten, so it keeps or adds to output1 [0, 5), which no "
+     "earlier op has written"},
     {"a batch with gaps between its products",
      [](plan_builder& b) {
          const auto x = b.input<float>(4);
@@ -255,7 +261,8 @@ const refusal refusals[] = {
              .a = x, .b = x, .c = b.output<float>(9), .m = 2, .n = 2, .k = 2, .batch = 2, .stride_c = 5});
      },
      errc::invalid_argument,
-     "plan p: op 1 (blas.gemm_strided_batched<f32>): c reads output1 [0, 9), which no earlier op has written"},
+     "plan p: op 1 (blas.gemm_strided_batched<f32>): c is not completely overwritten, so it keeps or adds to output1 "
+     "[0, 9), which no earlier op has written"},
     {"an output that is not written",
      [](plan_builder& b) {
          write_output(b);

@@ -149,7 +149,8 @@ TEST_CASE("a result with a parameter as its factor must have been written")
     plan_builder b("p");
     const product p(b);
     b.add(p.op, bind(&gemv::beta, b.parameter<float>()));
-    CHECK(message_of(b) == "plan p: op 1 (blas.gemv<f32>): y reads y [0, 2), which no earlier op has written");
+    CHECK(message_of(b) == "plan p: op 1 (blas.gemv<f32>): y is not completely overwritten, so it keeps or adds to y "
+                           "[0, 2), which no earlier op has written");
 }
 
 TEST_CASE("what cannot be a parameter is refused with the names of op and field")
