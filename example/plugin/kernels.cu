@@ -62,6 +62,8 @@ void stumble(coaccel::plugin::stream stream)
         *nowhere = 1.0f;
 }
 
-COACCEL_PLUGIN_FUNCTION(stumble)
+//[version
+COACCEL_PLUGIN_FUNCTION_VERSION(stumble, 2)
+//]
 
 } // namespace

@@ -42,7 +42,9 @@ asio::awaitable<ca::result<void>> run()
     std::cout << "kernels run on " << stats.hardware.name << ", in process " << stats.hardware.process << '\n';
     BOOST_OUTCOME_CO_TRY(auto before, co_await smooth(gpu, data));
 
-    const auto broken = co_await gpu.async_exec(ca::plugin::call("stumble"));
+    //[version
+    const auto broken = co_await gpu.async_exec(ca::plugin::call("stumble", ca::plugin::version{2}));
+    //]
     std::cout << "the broken kernel: " << (broken ? "nothing happened" : broken.error().message()) << '\n';
 
     BOOST_OUTCOME_CO_TRY(auto after, co_await smooth(gpu, data));

@@ -62,6 +62,7 @@ const char* text(errc e) noexcept
     case errc::not_savable: return "the plan uses something that exists only in this process";
     case errc::buffer_suspect: return "durable memory may have been half-written when a context was lost";
     case errc::plan_quarantined: return "too many runs of the plan have ended the context of its device";
+    case errc::function_version: return "a function of a plug-in has another version";
     }
     return "unknown coaccel error";
 }
@@ -88,6 +89,7 @@ fault class_of(errc e) noexcept
     case errc::argument_mismatch:
     case errc::invalid_launch:
     case errc::function_missing:
+    case errc::function_version:
     case errc::not_isolatable:
     case errc::file_failed:
     case errc::file_invalid:

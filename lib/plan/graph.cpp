@@ -103,8 +103,7 @@ private:
         if (auto ec = check_overlap())
             return ec;
         const error_code own = info.check(op().record.op.data());
-        // The plug-in is loaded in the process of the context, which may be another one.
-        if (!own || (errc_of(own) == errc::function_missing && as_call(op())))
+        if (!own || depends_on_plugin(op(), errc_of(own)))
             return {};
         return errc_of(own) == errc{} ? own : refuse_op(errc_of(own), {own.message()});
     }

@@ -107,8 +107,7 @@ private:
         const op_info& info = *op().info;
         const error_code ec = info.check(op().record.op.data());
         const errc what = errc_of(ec);
-        // The plug-in is loaded in the process of a device's context, which may be another one.
-        if (!ec || (what == errc::function_missing && as_call(op())))
+        if (!ec || depends_on_plugin(op(), what))
             return {};
         if (what == errc{})
             return ec;
@@ -149,6 +148,7 @@ private:
                                                       ", which no earlier op has written"});
         return {};
     }
+
     /// What the op does with elements of an operand that it does not overwrite.
     std::string_view use_of(const op_field& f) const noexcept
     {
@@ -156,7 +156,6 @@ private:
         const bool may_keep = f.mode == access::read_write && op().info->overwrites;
         return may_keep ? " is not completely overwritten, so it keeps or adds to " : " reads ";
     }
-
 
     error_code check_parameters() const
     {

@@ -42,7 +42,7 @@ public:
         if (const auto* launch = as_launch(o))
             add_launch(*launch, image_of(o));
         if (const auto* call = as_call(o))
-            hash_.add(std::string_view(call->function));
+            add_call(*call);
         hash_.add(o.info->fields.size());
         for (const op_field& f : o.info->fields) {
             hash_.add(f.name);
@@ -68,6 +68,16 @@ private:
             hash_.add(d.z);
         }
         hash_.add(head.shape.shared_bytes);
+    }
+
+    void add_call(const plugin::call_head& head) noexcept
+    {
+        hash_.add(std::string_view(head.function));
+        // Only if it is stated, so that other plans keep their identity.
+        if (head.version != 0) {
+            hash_.add(std::string_view("version"));
+            hash_.add(head.version);
+        }
     }
 
     void add_operand(access mode, const any_ref& r) noexcept

@@ -179,6 +179,13 @@ inline const plugin::call_head* as_call(const listed_op& o) noexcept
     return is ? reinterpret_cast<const plugin::call_head*>(o.record.op.data()) : nullptr;
 }
 
+/// Whether an error of the op's own check depends on the plug-in of the device, which may be loaded in another process.
+/// Such an error is reported when a device loads the plan.
+inline bool depends_on_plugin(const listed_op& o, errc what) noexcept
+{
+    return as_call(o) && (what == errc::function_missing || what == errc::function_version);
+}
+
 } // namespace coaccel::detail
 
 #endif

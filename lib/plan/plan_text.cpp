@@ -55,8 +55,11 @@ std::string text_of(const plan_data& plan, std::size_t at, generator_numbers& nu
         add("block", text_of(launch->shape.block));
         add("shared_bytes", std::to_string(launch->shape.shared_bytes));
     }
-    if (const auto* call = as_call(o))
+    if (const auto* call = as_call(o)) {
         add("function", escape_text(call->function));
+        if (call->version != 0)
+            add("version", std::to_string(call->version));
+    }
     for (std::size_t i = 0; i < o.info->fields.size(); ++i) {
         const op_field& f = o.info->fields[i];
         if (const plan_binding* b = binding_of(plan, at, i))

@@ -82,6 +82,16 @@ error_code unknown(const call_head& head)
                                        (any_loaded() ? "" : ", because device_options::plugin is null"));
 }
 
+error_code check_version(const loaded_function& f, const call_head& head)
+{
+    if (head.version == 0 || head.version == f.version)
+        return {};
+    return make_error_with_message(errc::function_version,
+                                   "plugin.call: " + std::string(f.what->name) + ": the call needs version " +
+                                       std::to_string(head.version) + " of the function, the plug-in has version " +
+                                       std::to_string(f.version));
+}
+
 error_code check_arguments(const function& f, const call_head& head)
 {
     if (f.parameter_count != head.count)
@@ -100,12 +110,13 @@ error_code check_arguments(const function& f, const call_head& head)
 
 } // namespace
 
-call_head make_head(std::string_view function, std::size_t count) noexcept
+call_head make_head(std::string_view function, version wanted, std::size_t count) noexcept
 {
     call_head head;
     // A name that is too long leaves no terminating zero, which `check_call` detects.
     std::ranges::copy(function.substr(0, call_head::room), head.function);
     head.count = static_cast<std::uint32_t>(count);
+    head.version = wanted.number;
     return head;
 }
 
@@ -116,14 +127,19 @@ error_code check_call(const call_head& head)
     if (std::ranges::find(head.function, '\0') == std::end(head.function))
         return make_error_with_message(errc::invalid_argument, "plugin.call: the name of the function has more than " +
                                                                    std::to_string(call_head::room - 1) + " characters");
-    const function* f = find(head.function);
-    return f ? check_arguments(*f, head) : unknown(head);
+    const loaded_function f = find(head.function);
+    if (!f)
+        return unknown(head);
+    // First, because the arguments of another version may be other ones.
+    if (auto ec = check_version(f, head))
+        return ec;
+    return check_arguments(*f.what, head);
 }
 
 error_code run(const bound_op& o, const native_stream& where) noexcept
 {
     const auto& head = o.as<call_head>();
-    const function* f = find(head.function);
+    const function* const f = find(head.function).what;
     if (!f)
         return unknown(head);
     std::array<argument, max_parameters> arguments{};

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* entry_symbol = "coaccel_plugin_v1";
 
 struct entry {
-    const function* what;
+    loaded_function function;
     std::string file;
 };
 
@@ -51,12 +51,23 @@ bool is_sound(const function& f) noexcept
            (f.parameters || f.parameter_count == 0);
 }
 
+bool is_supported(const table& t) noexcept
+{
+    return t.version >= oldest_interface_version && t.version <= interface_version;
+}
+
+/// In a table of version 1 a function ends before its version.
+std::uint32_t version_of(const table& t, const function& f) noexcept
+{
+    return t.version < 2 ? 1 : f.version;
+}
+
 /// Adds all functions or none.
 error_code add(registry& r, const table& t, const std::string& file)
 {
     std::vector<const function*> fresh;
     for (const function* f = t.first; f; f = f->next) {
-        if (!is_sound(*f))
+        if (!is_sound(*f) || version_of(t, *f) == 0)
             return refuse(file, "its table makes no sense");
         const auto same = [f](const function* other) { return std::string_view(other->name) == f->name; };
         if (std::ranges::any_of(fresh, same))
@@ -66,7 +77,7 @@ error_code add(registry& r, const table& t, const std::string& file)
         fresh.push_back(f);
     }
     for (const function* f : fresh)
-        r.functions.emplace(f->name, entry{f, file});
+        r.functions.emplace(f->name, entry{{f, version_of(t, *f)}, file});
     return {};
 }
 
@@ -87,7 +98,7 @@ error_code load(const std::string& file)
     error_code ec;
     if (!tell)
         ec = refuse(file, std::string("it has no ") + entry_symbol + "; a plug-in uses COACCEL_PLUGIN_FUNCTION");
-    else if (!told || told->version != interface_version)
+    else if (!told || !is_supported(*told))
         ec = refuse(file, "it is for another version of the interface");
     else
         ec = add(r, *told, file);
@@ -98,12 +109,12 @@ error_code load(const std::string& file)
     return ec;
 }
 
-const function* find(std::string_view name) noexcept
+loaded_function find(std::string_view name) noexcept
 {
     auto& r = instance();
     const std::scoped_lock lock(r.mutex);
     const auto found = r.functions.find(name);
-    return found == r.functions.end() ? nullptr : found->second.what;
+    return found == r.functions.end() ? loaded_function{} : found->second.function;
 }
 
 bool any_loaded() noexcept

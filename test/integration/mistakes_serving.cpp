@@ -159,6 +159,7 @@ void workers(collection& c)
     const auto x = f.upload(test::numbers(4));
     c.add(f.exec(plugin::call("smooth", in(x))));
     c.add(f.exec(plugin::call("twice", in(x))));
+    c.add(f.exec(plugin::call("twice", plugin::version{2}, in(x))));
 
     const plan_options overdue{.suspect_after = {.factor = 4}};
     c.add(await(f.io, f.gpu.async_load(test::poisonable_plan(), overdue)));

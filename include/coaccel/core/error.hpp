@@ -119,6 +119,8 @@ enum class errc {
     /// Durable memory may have been half-written when a context was lost. For a buffer, device::async_trust or
     /// device::async_clear decides what becomes of it; for a state of a plan, plan::async_revive.
     buffer_suspect,
+    /// A function of a plug-in has another version than the call or the plan needs.
+    function_version,
 };
 
 /// The classes of failure a caller can act on; compare an error_code with one of these.

@@ -11,14 +11,19 @@ namespace coaccel::plugin {
 /// The ID of all call ops in op_info.
 inline constexpr std::uint64_t call_op_id = coaccel::detail::hash("plugin.call");
 
+/// The version of a plug-in function for which a call was written.
+struct version {
+    std::uint32_t number = 0; ///< As stated by the plug-in; 0: every version is accepted.
+};
+
 /// The common beginning of every call op. `count` objects of type jit::launch_argument follow directly.
 struct call_head {
     static constexpr std::size_t room = 64; ///< For the name and its terminating zero.
 
     /// The zero-terminated name.
     char function[room]{};
-    std::uint32_t count = 0;    ///< The number of arguments.
-    std::uint32_t reserved = 0; ///< Zero.
+    std::uint32_t count = 0;   ///< The number of arguments.
+    std::uint32_t version = 0; ///< The version of the function that the call needs; 0: any.
 
     /// The first argument.
     const jit::launch_argument* arguments() const noexcept
@@ -31,10 +36,11 @@ struct call_head {
 };
 
 /// The head of a call op with `count` arguments; `call` uses it.
-COACCEL_DECL call_head make_head(std::string_view function, std::size_t count) noexcept;
+COACCEL_DECL call_head make_head(std::string_view function, version wanted, std::size_t count) noexcept;
 
 /// Errors: errc::invalid_argument for a name that is empty or longer than 63 characters, errc::function_missing,
-/// errc::argument_mismatch. The check runs in the process of the context, where the plug-ins are loaded.
+/// errc::function_version, errc::argument_mismatch. The check runs in the process of the context, where the plug-ins
+/// are loaded.
 /// Exceptions: std::bad_alloc when there is no memory for the message.
 COACCEL_DECL error_code check_call(const call_head& head);
 
@@ -53,8 +59,8 @@ public:
 
     call_op() noexcept = default;
     /// Made by `call`.
-    call_op(std::string_view function, const Args&... args) noexcept
-        : base(make_head(function, sizeof...(Args)), args...)
+    call_op(std::string_view function, version wanted, const Args&... args) noexcept
+        : base(make_head(function, wanted, sizeof...(Args)), args...)
     {}
 
     error_code check() const { return check_call(this->head()); }
@@ -73,15 +79,24 @@ public:
 /// The function receives `in(a)`, `out(b)` and `inout(c)` as spans of or pointers to `const T`, `T` and `T`. Trivially
 /// copyable values of at most 64 bytes are passed as they are.
 ///
-/// Errors: errc::function_missing, errc::argument_mismatch, and errc::user_exception when the function threw, each with
-/// an explanatory message.
+/// `wanted` is the version for which the call was written; a plug-in in which the function has another one is refused.
+///
+/// Errors: errc::function_missing, errc::function_version, errc::argument_mismatch, and errc::user_exception when the
+/// function threw, each with an explanatory message.
 template <class... Args>
-auto call(std::string_view function, Args... args) noexcept
+auto call(std::string_view function, version wanted, Args... args) noexcept
 {
     static_assert(
         (jit::argument<Args> && ...),
         "a function takes in(buffer), out(buffer), inout(buffer), numbers, enumerations and plain structures");
-    return call_op<Args...>(function, args...);
+    return call_op<Args...>(function, wanted, args...);
+}
+
+/// As above, for every version of the function.
+template <class... Args>
+auto call(std::string_view function, Args... args) noexcept
+{
+    return call(function, version{}, args...);
 }
 
 } // namespace coaccel::plugin

@@ -128,13 +128,14 @@ private:
 class registration {
 public:
     template <class... Ps>
-    registration(const char* name, void (*f)(stream, Ps...)) noexcept
+    registration(const char* name, void (*f)(stream, Ps...), std::uint32_t version) noexcept
         : function_{name,
                     reinterpret_cast<void (*)()>(f),
                     &caller<Ps...>::call,
                     caller<Ps...>::parameters,
                     static_cast<std::uint32_t>(sizeof...(Ps)),
-                    own_table().first}
+                    own_table().first,
+                    version}
     {
         own_table().first = &function_;
     }
@@ -157,13 +158,24 @@ extern "C" __attribute__((weak, used, visibility("default"))) const coaccel::plu
 #define COACCEL_PLUGIN_JOIN_2(a, b) a##b
 #define COACCEL_PLUGIN_JOIN(a, b) COACCEL_PLUGIN_JOIN_2(a, b)
 
-/// Exports a function `void f(coaccel::plugin::stream, ...)` under another name.
-#define COACCEL_PLUGIN_FUNCTION_AS(name, f)                                                                            \
-    static const ::coaccel::plugin::detail::registration COACCEL_PLUGIN_JOIN(coaccel_plugin_, __COUNTER__)(name, f);
+/// Exports a function `void f(coaccel::plugin::stream, ...)` under another name and with a version.
+#define COACCEL_PLUGIN_FUNCTION_VERSION_AS(name, f, version)                                                           \
+    static_assert((version) >= 1, "the versions of a function begin with 1");                                          \
+    static const ::coaccel::plugin::detail::registration COACCEL_PLUGIN_JOIN(coaccel_plugin_, __COUNTER__)(name, f,    \
+                                                                                                           version);
+
+/// Exports version 1 of a function `void f(coaccel::plugin::stream, ...)` under another name.
+#define COACCEL_PLUGIN_FUNCTION_AS(name, f) COACCEL_PLUGIN_FUNCTION_VERSION_AS(name, f, 1)
 
 /// Exports a function `void f(coaccel::plugin::stream, ...)` under its own name. Its further parameters are buffers
 /// (std::span or pointers, to const when it only reads them) and trivially copyable values; an exception fails the
 /// call.
-#define COACCEL_PLUGIN_FUNCTION(f) COACCEL_PLUGIN_FUNCTION_AS(#f, f)
+///
+/// `version` is at least 1. Raise it when the same arguments get another meaning: calls and plans that state the
+/// version for which they were written are then refused.
+#define COACCEL_PLUGIN_FUNCTION_VERSION(f, version) COACCEL_PLUGIN_FUNCTION_VERSION_AS(#f, f, version)
+
+/// As COACCEL_PLUGIN_FUNCTION_VERSION, with version 1.
+#define COACCEL_PLUGIN_FUNCTION(f) COACCEL_PLUGIN_FUNCTION_VERSION_AS(#f, f, 1)
 
 #endif

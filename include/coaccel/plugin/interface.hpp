@@ -8,8 +8,10 @@
 
 namespace coaccel::plugin {
 
-/// The version of this interface. A plug-in with another version is not loaded.
-inline constexpr std::uint32_t interface_version = 1;
+/// The version of this interface. A plug-in with a higher version is not loaded.
+inline constexpr std::uint32_t interface_version = 2;
+/// The oldest version with which a plug-in is loaded. Members with the mark "From version 2" are absent there.
+inline constexpr std::uint32_t oldest_interface_version = 1;
 
 /// The maximum number of parameters of a function.
 inline constexpr std::size_t max_parameters = 64;
@@ -63,11 +65,13 @@ struct function {
     const parameter* parameters;   ///< In their order.
     std::uint32_t parameter_count; ///< The number of parameters.
     const function* next;          ///< The next in the list; null: the last.
+    /// From version 2: the version of the function, at least 1. Functions of older plug-ins have version 1.
+    std::uint32_t version = 1;
 };
 
-/// The functions of a plug-in, returned by `const table* coaccel_plugin_v1()`.
+/// The functions of a plug-in, returned by `const table* coaccel_plugin_v1()` for every version of the interface.
 struct table {
-    std::uint32_t version; ///< The version of this interface.
+    std::uint32_t version; ///< The version of the interface for which the plug-in was compiled.
     const function* first; ///< The first in the list; null: none.
 };
 

@@ -31,6 +31,8 @@ error_code op_writer::write(std::size_t at)
         unwritten = write_arguments(out_, values_, o, {launch->arguments(), launch->count});
     } else if (const auto* call = as_call(o)) {
         out_["function"].text(call->function);
+        if (call->version != 0)
+            out_["version"].number(call->version);
         unwritten = write_arguments(out_, values_, o, {call->arguments(), call->count});
     } else if (auto ec = write_fields(at))
         return ec;
@@ -183,14 +185,15 @@ bool op_reader::read_launch(record_fields& from, listed_op& made)
 bool op_reader::read_call(record_fields& from, listed_op& made)
 {
     std::string function;
-    if (!from.get("function", function))
+    plugin::version wanted;
+    if (!from.get("function", function) || (from.has("version") && !from.get("version", wanted.number)))
         return false;
     if (function.find('\0') != function.npos || function.size() >= plugin::call_head::room)
         return problem_.invalid(
             {"the name of its function has a zero in it or more than ", plugin::call_head::room - 1, " characters"});
     const node* const arguments = from.get("arguments", node_kind::list);
     packed_read packed;
-    if (!arguments || !read_arguments(*arguments, plugin::make_head(function, 0), values_, problem_, packed))
+    if (!arguments || !read_arguments(*arguments, plugin::make_head(function, wanted, 0), values_, problem_, packed))
         return false;
     made.info = &packed.own->info;
     made.record.op = std::move(packed.op);

@@ -37,7 +37,7 @@ origin origin_of(const error_code& ec) noexcept
 
 bool is_known(int value) noexcept
 {
-    return value >= static_cast<int>(errc::invalid_argument) && value <= static_cast<int>(errc::buffer_suspect);
+    return value >= static_cast<int>(errc::invalid_argument) && value <= static_cast<int>(errc::function_version);
 }
 
 /// Messages may have several lines, such as a compiler's log.

@@ -69,12 +69,13 @@ constexpr row rows[] = {
     {errc::not_savable, fault::caller},
     {errc::plan_quarantined, fault::stopped},
     {errc::buffer_suspect, fault::stopped},
+    {errc::function_version, fault::caller},
 };
 
 constexpr fault faults[] = {fault::caller,       fault::busy,        fault::library,
                             fault::context_lost, fault::device_lost, fault::stopped};
 
-constexpr int last = static_cast<int>(errc::buffer_suspect);
+constexpr int last = static_cast<int>(errc::function_version);
 static_assert(std::size(rows) == last, "the table has one row for each errc, in order");
 
 } // namespace

@@ -239,6 +239,7 @@ TEST_CASE("every kind of argument of a plug-in function is read as it was writte
     b.add(plugin::call("f", in(x.first(1)), out(x.subspan(1, 1)), inout(x.subspan(2, 2)), true, 'c', std::int8_t(-1),
                        std::uint64_t(1) << 63, 1.5f, half(2.0f), std::complex<double>(1, 2), pair{1, 2}, g));
     b.add(plugin::call("without arguments"));
+    b.add(plugin::call("with a version", plugin::version{0xffffffff}, inout(x)));
     b.add(rand::uniform<float>{.dst = x, .from = g});
     check_same(b.finish().value());
 
@@ -247,6 +248,19 @@ TEST_CASE("every kind of argument of a plug-in function is read as it was writte
     e.add(plugin::call("f", out(e.state<float>(1)), colour::green, blas::transpose::yes));
     const auto plan = e.finish().value();
     CHECK(round_trip(plan) == plan);
+}
+
+TEST_CASE("a file has the version of a function only if the call states it, so that older readers accept the others")
+{
+    for (const bool stated : {false, true}) {
+        plan_builder b;
+        b.add(plugin::call("f", plugin::version{stated ? 2u : 0u}, inout(b.state<float>(4))));
+        const auto plan = b.finish().value();
+        auto file = test::file_of(plan);
+        CHECK((test::find_in_description(file, test::number("version", std::uint32_t(2))) < file.size()) == stated);
+        CHECK((test::find_in_description(file, "version") < file.size()) == stated);
+        check_same(plan);
+    }
 }
 
 TEST_CASE("durable states are read as they were written")

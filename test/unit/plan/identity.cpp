@@ -48,6 +48,7 @@ struct content {
     jit::launch_shape shape{};
     float argument = 2;
     std::string function = "f";
+    plugin::version version{};
     rand::generator_options generator{};
     bool same_generator = true;
     bool as_inout = false;
@@ -76,9 +77,9 @@ plan_description build(const content& c)
         .a = w, .x = x, .y = y.subspan(c.offset, 2), .m = 2, .n = 2, .alpha = c.alpha, .trans = c.trans});
     b.add(jit::launch(k, c.shape, in(x), out(y.subspan(2, 2)), c.argument));
     if (c.as_inout)
-        b.add(plugin::call(c.function, inout(s), 7));
+        b.add(plugin::call(c.function, c.version, inout(s), 7));
     else
-        b.add(plugin::call(c.function, out(s), 7));
+        b.add(plugin::call(c.function, c.version, out(s), 7));
     const rand::uniform<float> one{.dst = y.subspan(4, 2), .from = first};
     const rand::uniform<float> two{.dst = y.subspan(6, 2), .from = second};
     b.add(c.swapped ? two : one).add(c.swapped ? one : two);
@@ -115,6 +116,8 @@ const change changes[] = {
     {"shared memory", [](content& c) { c.shape.shared_bytes = 2; }},
     {"an argument", [](content& c) { c.argument = 3; }},
     {"a function of a plug-in", [](content& c) { c.function = "g"; }},
+    {"the version of a function", [](content& c) { c.version.number = 1; }},
+    {"another version of a function", [](content& c) { c.version.number = 2; }},
     {"how an argument is used", [](content& c) { c.as_inout = true; }},
     {"the algorithm of a generator", [](content& c) { c.generator.algorithm = rand::algorithm::xorwow; }},
     {"the seed of a generator", [](content& c) { c.generator.seed = 1; }},

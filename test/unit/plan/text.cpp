@@ -231,6 +231,39 @@ TEST_CASE("launches and calls have their arguments")
     CHECK(text_of_op(plugin::call("blur", s.size(), inout(s)), b) ==
           "op 2: plugin.call: function = blur, argument 1 = 4, argument 2 = state1 [0, 4); " + unknown);
     CHECK(text_of_op(plugin::call("tick"), b) == "op 3: plugin.call: function = tick; " + unknown);
+    CHECK(text_of_op(plugin::call("tick", plugin::version{2}, 5), b) ==
+          "op 4: plugin.call: function = tick, version = 2, argument 1 = 5; " + unknown);
+}
+
+TEST_CASE("the layout of an elementwise op is its shape, with strides if an operand is not packed")
+{
+    using binary = prim::binary<float>;
+    using prim::layout;
+    const auto text_of = [](const layout<3>& shape, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+        plan_builder plan;
+        const auto text = text_of_op(
+            binary{.a = plan.input<float>(a), .b = plan.input<float>(b), .c = plan.state<float>(c), .shape = shape},
+            plan);
+        return text.substr(text.find("shape = "));
+    };
+    CHECK(text_of({}, 6, 6, 6) == "shape = packed");
+    CHECK(text_of(layout<3>::vector(6), 6, 6, 6) == "shape = 6");
+    CHECK(text_of(layout<3>::packed({2, 1, 3}), 6, 6, 6) == "shape = 2 x 1 x 3");
+    CHECK(text_of(layout<3>::packed({1, 1, 1, 1, 2, 3}), 6, 6, 6) == "shape = 1 x 1 x 1 x 1 x 2 x 3");
+    CHECK(text_of(layout<3>::matrix(2, 3).row(1), 6, 3, 6) == "shape = 2 x 3 (strides [3, 1], [0, 1], [3, 1])");
+    CHECK(text_of(layout<3>::matrix(2, 3).scalar(0), 1, 6, 6) == "shape = 2 x 3 (strides [0, 0], [3, 1], [3, 1])");
+    CHECK(text_of(layout<3>::matrix(2, 3).operand(2, {4, 1}), 6, 6, 7) ==
+          "shape = 2 x 3 (strides [3, 1], [3, 1], [4, 1])");
+    // The stride of a dimension with one element has no effect.
+    CHECK(text_of(layout<3>::matrix(1, 3).row(1), 3, 3, 3) == "shape = 1 x 3");
+}
+
+TEST_CASE("dimensions without a layout are a list")
+{
+    plan_builder b;
+    const auto text = text_of_op(
+        prim::transpose<float>{.x = b.input<float>(6), .y = b.state<float>(6), .rank = 2, .dims = {2, 3}}, b);
+    CHECK(text.ends_with("rank = 2, dims = [2, 3, 0, 0, 0, 0], order = [1, 0, 0, 0, 0, 0]"));
 }
 
 TEST_CASE("names with control characters stay on their line")

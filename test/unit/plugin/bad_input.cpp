@@ -48,6 +48,7 @@ TEST_CASE("a missing or invalid plug-in fails the creation of the device with a 
         {COACCEL_TEST_PLUGIN("stranger"), "no coaccel_plugin_v1"},
         {COACCEL_TEST_PLUGIN("outdated"), "another version"},
         {COACCEL_TEST_PLUGIN("twice"), "two functions named one"},
+        {COACCEL_TEST_PLUGIN("unversioned"), "its table makes no sense"},
     };
     for (const auto where : everywhere)
         for (const bad& b : all) {

@@ -81,6 +81,13 @@ void fail_at_length(stream)
     throw std::runtime_error(std::string(10000, 'x'));
 }
 
+// Version 3, and version 1 under another name.
+void add_two(stream, std::span<float> y)
+{
+    for (float& v : y)
+        v += 2;
+}
+
 void crash(stream)
 {
     ::raise(SIGKILL);
@@ -99,6 +106,9 @@ COACCEL_PLUGIN_FUNCTION(fail)
 COACCEL_PLUGIN_FUNCTION(fail_oddly)
 COACCEL_PLUGIN_FUNCTION(fail_at_length)
 COACCEL_PLUGIN_FUNCTION(crash)
+COACCEL_PLUGIN_FUNCTION_VERSION(add_two, 3)
+COACCEL_PLUGIN_FUNCTION_AS("add_two of version 1", add_two)
+COACCEL_PLUGIN_FUNCTION_VERSION_AS("add_two of the highest version", add_two, 0xffffffffu)
 COACCEL_PLUGIN_FUNCTION_AS("a name of exactly as many characters as there is any room for..", nothing)
 
 } // namespace

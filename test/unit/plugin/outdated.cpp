@@ -1,4 +1,4 @@
-// A plug-in for a version of the interface that never existed.
+// A plug-in for a later version of the interface.
 #include <coaccel/plugin/interface.hpp>
 
 extern "C" __attribute__((visibility("default"))) const coaccel::plugin::table* coaccel_plugin_v1()

@@ -99,7 +99,7 @@ bytes raw_error(std::uint8_t origin, std::int32_t value, std::string_view text)
     return record_of(out);
 }
 
-constexpr int last_errc = static_cast<int>(errc::buffer_suspect);
+constexpr int last_errc = static_cast<int>(errc::function_version);
 
 } // namespace
 
