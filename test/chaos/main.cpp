@@ -192,9 +192,10 @@ bool number(const char* text, int& value)
 
 int usage(const char* program)
 {
-    std::fprintf(stderr,
-                 "usage: %s [--worker | --plans [--batched] [--faults N] | --server] [--seconds N] [--seed N] [--verbose]\n",
-                 program);
+    std::fprintf(
+        stderr,
+        "usage: %s [--worker | --plans [--batched] [--faults N] | --server] [--seconds N] [--seed N] [--verbose]\n",
+        program);
     return 2;
 }
 
