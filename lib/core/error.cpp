@@ -61,7 +61,7 @@ const char* text(errc e) noexcept
     case errc::file_version: return "a file has another version of its format";
     case errc::not_savable: return "the plan uses something that exists only in this process";
     case errc::buffer_suspect: return "durable memory may have been half-written when a context was lost";
-    case errc::plan_quarantined: return "too many runs of the plan have ended the context of its device";
+    case errc::plan_quarantined: return "too many runs or loads of the plan have ended the context of its device";
     case errc::function_version: return "a function of a plug-in has another version";
     }
     return "unknown coaccel error";

@@ -20,6 +20,7 @@
 #include "device/pinned_calls.hpp"
 #include "device/plan_list.hpp"
 #include "device/published_status.hpp"
+#include "device/refused_loads.hpp"
 #include "device/standby_plans.hpp"
 #include "device/standby_slot.hpp"
 #include "device/turn_completions.hpp"
@@ -220,6 +221,10 @@ private:
     lifecycle::step judge(const error_code& why, loss_cause cause);
     std::optional<std::size_t> judge_load(const load_isolation::lost_load& lost, const error_code& why);
     void refuse_load(loaded_plan& p, const error_code& why);
+    void end_refused_loads(const content_id& content);
+    error_code is_refused(const loaded_plan& p) const noexcept;
+    error_code find_refused(const load_call& r) const noexcept;
+    void permit_loads(const load_call& r) noexcept;
     void judge_standby_load(loss_cause cause);
     void end_long_load();
     void note_poison(loaded_plan& p);
@@ -282,6 +287,7 @@ private:
     std::optional<loss> lost_;
     inquiry inquiry_;
     load_isolation load_isolation_;
+    refused_loads refused_loads_;
     /// The number of the plan that the standby was loading when it died; 0: none.
     std::uint64_t lost_on_standby_ = 0;
     /// The device has abandoned its context to move to the standby.

@@ -98,6 +98,8 @@ void device_core::on_load(load_call& r)
     } else if (auto ec = make_plans(r, options_.context.hang_timeout, options_.isolation)) {
         return complete(r, ec);
     }
+    if (const error_code refused = find_refused(r))
+        return complete(r, refused);
     for (const auto& p : r.made) {
         p->call = &r;
         admission_.add_pool(p->pool);
@@ -263,6 +265,8 @@ void device_core::end_plan(loaded_plan& p, const error_code& ec)
 /// Answers a call whose plans are loaded, or no longer wanted.
 void device_core::end_load(load_call& r, const error_code& ec)
 {
+    if (!ec)
+        permit_loads(r);
     r.detach_plans();
     complete(r, ec);
 }

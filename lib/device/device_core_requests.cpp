@@ -109,6 +109,7 @@ void device_core::on_revive(request& r)
 {
     if (life_.stopping())
         return complete(r, errc::device_stopped);
+    refused_loads_.clear();
     if (life_.healthy())
         return complete(r, {});
     if (life_.failed_for_good())

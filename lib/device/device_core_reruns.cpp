@@ -169,6 +169,7 @@ void device_core::on_revive_plan(revive_plan_call& r)
     loaded_plan& p = *r.plan;
     p.poison.reset();
     p.loads = {};
+    refused_loads_.forget(p.description.id());
     p.quarantined.store(false, std::memory_order_relaxed);
     revive_states(p);
     complete(r, p.gone || p.closing ? is_unloaded(p) : error_code());

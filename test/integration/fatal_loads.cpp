@@ -62,6 +62,40 @@ TEST_CASE("a plan whose loading ends each worker is an error of its caller, and 
     }
 }
 
+TEST_CASE("a plan whose loading has ended workers costs no further ones until the device is revived")
+{
+    for (const int standby : {0, 1}) {
+        CAPTURE(standby);
+        std::optional<fatal_loads> fatal(std::in_place);
+        fixture f(standby, 2);
+        const plan innocent = f.load();
+        CHECK(await(f.io, f.gpu.async_load(test::fatal_plan())).error() == errc::context_lost);
+        const auto before = f.stats();
+        CHECK(before.generation == 4);
+        const auto runs = f.start_many(innocent, 20);
+        for (int i = 0; i < 3; ++i) {
+            const auto again = await(f.io, f.gpu.async_load(test::fatal_plan()));
+            REQUIRE_FALSE(again);
+            CHECK(again.error() == errc::plan_quarantined);
+            CHECK(again.error().message().starts_with("async_load: plan fatal is refused for another "));
+        }
+        f.check_right(runs);
+        CHECK(f.stats().generation == before.generation);
+        CHECK(f.stats().convicted == before.convicted);
+        // A standby was started while the load was fatal.
+        if (standby > 0)
+            continue;
+        fatal.reset();
+        f.kill();
+        CHECK(await(f.io, f.gpu.async_load(test::fatal_plan())).error() == errc::plan_quarantined);
+        REQUIRE(await(f.io, f.gpu.async_revive()));
+        const auto made = await(f.io, f.gpu.async_load(test::fatal_plan()));
+        REQUIRE_MESSAGE(made, made.error().message());
+        CHECK_FALSE(f.run(made.value()));
+        CHECK(f.stats().convicted == before.convicted);
+    }
+}
+
 TEST_CASE("a plan that can no longer be loaded after a loss is quarantined until it is revived, and the others go on")
 {
     fixture f(0, 4);

@@ -24,7 +24,9 @@ public:
     void add(const coaccel::error_code& ec)
     {
         static const std::regex process("worker [0-9]+");
-        messages.insert(std::regex_replace(ec.message(), process, "worker PID"));
+        static const std::regex seconds("another [0-9]+ s");
+        messages.insert(
+            std::regex_replace(std::regex_replace(ec.message(), process, "worker PID"), seconds, "another N s"));
     }
 
     std::set<std::string> messages;

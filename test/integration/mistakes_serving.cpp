@@ -168,6 +168,11 @@ void workers(collection& c)
     for (int i = 0; i < 2; ++i)
         c.add(f.outcome(f.start(poisonable, test::poison::abort)));
     c.add(f.outcome(f.start(poisonable)));
+
+    const test::fatal_loads fatal;
+    test::poison_fixture g;
+    CHECK_FALSE(await(g.io, g.gpu.async_load(test::fatal_plan())));
+    c.add(await(g.io, g.gpu.async_load(test::fatal_plan())));
 }
 
 } // namespace

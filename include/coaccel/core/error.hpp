@@ -114,7 +114,8 @@ enum class errc {
     file_version,
     /// The plan uses something that exists only in this process, so it cannot be saved.
     not_savable,
-    /// Too many runs of the plan have ended the context of its device; plan::async_revive allows runs again.
+    /// Too many runs or loads of the plan have ended the context of its device. plan::async_revive allows runs again; a
+    /// load is allowed again after the time in the message, or after device::async_revive.
     plan_quarantined,
     /// Durable memory may have been half-written when a context was lost. For a buffer, device::async_trust or
     /// device::async_clear decides what becomes of it; for a state of a plan, plan::async_revive.

@@ -165,7 +165,11 @@ public:
     /// Completes when: the plan can run.
     /// Cancellation: completes at once; what has been loaded is released.
     /// Errors: errc::invalid_argument for an empty description, errc::invalid_option, errc::out_of_memory,
-    /// errc::unsupported_op, and those of the ops.
+    /// errc::unsupported_op, and those of the ops. errc::context_lost if loading the plan ended the context twice while
+    /// nothing else was on it. From then on, errc::plan_quarantined for this plan and for any other with the same id,
+    /// without an attempt: for one minute, and for twice as long each time that the load ends contexts again, up to one
+    /// hour. async_revive ends this, and so does plan::async_revive of a loaded plan with the same id. A device
+    /// remembers at most 16 such plans.
     template <class Token = default_token>
     auto async_load(plan_description described, plan_options how, Token&& token = {}) const;
 
@@ -233,7 +237,8 @@ public:
                                                              token);
     }
 
-    /// Revives a failed device, with a new context and a new restart budget. The device keeps its identity.
+    /// Revives a failed device, with a new context and a new restart budget. The device keeps its identity. In any
+    /// state, async_load accepts again the plans that it refuses with errc::plan_quarantined.
     ///
     /// Refs of earlier contexts cause errc::stale_ref. Ops that arrive while the context is being created wait for it.
     ///

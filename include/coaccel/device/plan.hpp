@@ -174,7 +174,8 @@ public:
     /// Allows runs again after the plan was quarantined (plan_options::poison_limit), which loads it again if its
     /// loading was the cause, and with the present content of durable states that are suspect (suspect_rule::fail). A
     /// durable state whose memory cannot be used begins again with its initial content. A plan that could not be loaded
-    /// into the current context is tried again. Otherwise it does nothing.
+    /// into the current context is tried again. device::async_load accepts the same plan again. Otherwise it does
+    /// nothing.
     ///
     /// Completion signature: void(error_code).
     template <asio::completion_token_for<void(error_code)> Token = default_token>
