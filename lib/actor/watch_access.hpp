@@ -13,6 +13,21 @@ struct watch_access {
     {
         subscriber.state_->wait(op, *subscriber.cursor_);
     }
+
+    /// Posts the operation with operation_aborted if it still waits; otherwise does nothing. Preconditions: the
+    /// operation exists until this returns, and waits on the source of this subscriber, if at all.
+    template <class T>
+    static void cancel(const watch<T>& subscriber, async_op_base& op)
+    {
+        subscriber.state_->cancel(op);
+    }
+
+    /// Whether an operation waits for a change, of this subscriber or of another one of the same source.
+    template <class T>
+    static bool has_waiters(const watch<T>& subscriber)
+    {
+        return subscriber.state_->has_waiters();
+    }
 };
 
 } // namespace coaccel::detail

@@ -1,6 +1,5 @@
 #include "serve/plan_runner.hpp"
 
-#include "actor/watch_access.hpp"
 #include "serve/batcher_core.hpp"
 #include "serve/plan_runner_places.hpp"
 
@@ -117,24 +116,6 @@ struct plan_runner::run_handler {
     place* where;
 };
 
-/// Wakes the batcher when the state of a device changes, on any thread. It has no handler, which would keep the
-/// executor of the device running for as long as the device has failed.
-struct plan_runner::repair_watch final : async_op_base {
-    explicit repair_watch(const batcher_ptr& c) noexcept : core(c) {}
-
-    void post() override
-    {
-        const auto kept = std::exchange(self, nullptr);
-        if (const auto c = core.lock())
-            c->wake();
-    }
-    void destroy() noexcept override { self.reset(); }
-
-    const std::weak_ptr<batcher_core> core;
-    /// Until the device consumes it.
-    std::shared_ptr<repair_watch> self;
-};
-
 plan_runner::plan_runner(std::vector<device> devices, models_ptr models, const serve::batcher_options& options)
     : models_(std::move(models)), options_(options), choice_(devices.size(), serve::balance::least_loaded)
 {
@@ -143,8 +124,7 @@ plan_runner::plan_runner(std::vector<device> devices, models_ptr models, const s
         repeatable_.push_back(std::ranges::all_of(m.plans(), [](const auto& p) { return p.plan.repeatable(); }));
     }
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        auto r = std::make_unique<replica>();
-        r->gpu = std::move(devices[i]);
+        auto r = std::make_unique<replica>(std::move(devices[i]));
         for (const serve::batch_model& m : models_->models) {
             auto& sizes = r->plans.emplace_back();
             for (const serve::batch_plan& p : m.plans())
@@ -290,10 +270,7 @@ bool plan_runner::is_usable(replica& r)
     // Nobody revives a device that has stopped, and a watch that is closed would wake the batcher again and again.
     if (!r.repair.expired() || !state.is_open())
         return false;
-    const auto watch = std::make_shared<repair_watch>(self_of(*core_));
-    r.repair = watch;
-    watch->self = watch;
-    watch_access::wait(state, *watch);
+    r.wait_for_repair(std::move(state), self_of(*core_));
     // It may have changed before the subscription.
     return usable();
 }

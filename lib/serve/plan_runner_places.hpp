@@ -1,11 +1,15 @@
 #ifndef COACCEL_SERVE_PLAN_RUNNER_PLACES_HPP
 #define COACCEL_SERVE_PLAN_RUNNER_PLACES_HPP
 
+#include "actor/watch_access.hpp"
+#include "serve/batcher_core.hpp"
 #include "serve/plan_runner.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 // The batches that a plan_runner can have at the same time, and their memory.
@@ -44,13 +48,57 @@ struct plan_runner::place final : batch_run {
     std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(memory.data()); }
 };
 
+/// Wakes the batcher when the state of a device changes, on any thread. It has no handler, which would keep the
+/// executor of the device running for as long as the device has failed.
+struct plan_runner::repair_watch final : async_op_base {
+    explicit repair_watch(const batcher_ptr& c) noexcept : core(c) {}
+
+    void post() override
+    {
+        const auto kept = std::exchange(self, nullptr);
+        // It is cancelled when the batcher needs no device any more.
+        if (ec)
+            return;
+        if (const auto c = core.lock())
+            c->wake();
+    }
+    void destroy() noexcept override { self.reset(); }
+
+    const std::weak_ptr<batcher_core> core;
+    /// Until the device consumes it.
+    std::shared_ptr<repair_watch> self;
+};
+
 struct plan_runner::replica {
+    explicit replica(device d) noexcept : gpu(std::move(d)) {}
+    replica(const replica&) = delete;
+    replica& operator=(const replica&) = delete;
+
+    /// Otherwise the device would keep the watch until its state changes, which may be never.
+    ~replica()
+    {
+        if (const auto waiting = repair.lock())
+            watch_access::cancel(*state, *waiting);
+    }
+
+    /// Wakes the batcher at the next change of the device. Preconditions: it does not wait for one yet.
+    void wait_for_repair(watch<device_status> source, const batcher_ptr& core)
+    {
+        const auto made = std::make_shared<repair_watch>(core);
+        state = std::move(source);
+        repair = made;
+        made->self = made;
+        watch_access::wait(*state, *made);
+    }
+
     device gpu;
     /// For each model, by size.
     std::vector<std::vector<sized_plan>> plans;
     std::vector<std::unique_ptr<place>> places;
     /// Waits for a change of a device that has failed.
     std::weak_ptr<repair_watch> repair;
+    /// Where `repair` waits; set if it does.
+    std::optional<watch<device_status>> state;
 };
 
 } // namespace coaccel::detail

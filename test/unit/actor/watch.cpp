@@ -1,3 +1,4 @@
+#include "actor/watch_access.hpp"
 #include "support.hpp"
 
 #include <coaccel/actor/watch.hpp>
@@ -36,6 +37,15 @@ struct seen {
             value = std::move(v);
         };
     }
+};
+
+/// An operation without a handler.
+struct counted_op final : detail::async_op_base {
+    void post() override { ++posted; }
+    void destroy() noexcept override { ++destroyed; }
+
+    int posted = 0;
+    int destroyed = 0;
 };
 
 } // namespace
@@ -166,6 +176,44 @@ TEST_CASE("each cancellation type ends a wait, and nothing counts as seen")
         ctx.run();
         CHECK(again.value == "two");
     }
+}
+
+TEST_CASE("the wait of an operation without a handler can be cancelled, and leaves nothing behind")
+{
+    using detail::watch_access;
+    asio::io_context ctx;
+    watch_source<int> source(ctx.get_executor(), 1);
+    auto w = source.subscribe();
+    counted_op op;
+    CHECK_FALSE(watch_access::has_waiters(w));
+    watch_access::cancel(w, op);
+    CHECK(op.posted == 0);
+    watch_access::wait(w, op);
+    CHECK(watch_access::has_waiters(w));
+    CHECK(watch_access::has_waiters(source.subscribe()));
+    watch_access::cancel(w, op);
+    CHECK(op.posted == 1);
+    CHECK(op.ec == asio::error::operation_aborted);
+    CHECK_FALSE(watch_access::has_waiters(w));
+    watch_access::cancel(w, op);
+    source.publish(2);
+    CHECK(op.posted == 1);
+    CHECK(op.destroyed == 0);
+}
+
+TEST_CASE("an operation without a handler that was woken is not cancelled any more")
+{
+    using detail::watch_access;
+    asio::io_context ctx;
+    watch_source<int> source(ctx.get_executor(), 1);
+    auto w = source.subscribe();
+    counted_op op;
+    watch_access::wait(w, op);
+    source.publish(2);
+    watch_access::cancel(w, op);
+    CHECK(op.posted == 1);
+    CHECK_FALSE(op.ec);
+    CHECK_FALSE(watch_access::has_waiters(w));
 }
 
 TEST_CASE("the handler's executor and allocator are used")

@@ -1,3 +1,4 @@
+#include "actor/watch_access.hpp"
 #include "await_elsewhere.hpp"
 #include "held_lane.hpp"
 
@@ -18,6 +19,16 @@ using test::batcher_fixture;
 using test::held_lane;
 using test::one_lane;
 using test::row_runs;
+
+namespace {
+
+/// Whether the device keeps something that waits for a change of its state.
+bool is_watched(const device& gpu)
+{
+    return detail::watch_access::has_waiters(gpu.watch_state());
+}
+
+} // namespace
 
 TEST_SUITE("dynamic_batcher")
 {
@@ -121,9 +132,84 @@ TEST_SUITE("dynamic_batcher")
         }
         f.check_right(all);
         test::run_out(f.io);
+        CHECK(is_watched(failing));
         b = {};
         test::run_out(f.io);
+        CHECK_FALSE(is_watched(failing));
         CHECK(test::await(f.io, failing.async_revive()));
+    }
+
+    TEST_CASE("a device keeps nothing of batchers that have ended, however many there were")
+    {
+        fault_injector injector;
+        auto o = one_lane();
+        batcher_fixture f(o);
+        o.host.injector = &injector;
+        o.restart.max_restarts = 0;
+        auto failing = test::make_device(f.io, o);
+        std::vector<dynamic_batcher> all;
+        for (int i = 0; i < 3; ++i) {
+            auto made =
+                test::await(f.io, dynamic_batcher::async_create(f.io.get_executor(), std::vector{failing, f.gpu},
+                                                                std::vector{test::plus_one_model()}, {}));
+            REQUIRE(made);
+            all.push_back(std::move(made.value()));
+        }
+        injector.poison();
+        CHECK(test::await(f.io, failing.async_upload(std::vector<float>(4))).error() == errc::context_lost);
+        test::run_until(f.io, [&] { return failing.status().state == device_state::failed; });
+        CHECK_FALSE(is_watched(failing));
+        for (const auto& b : all)
+            f.check_right(f.start_many(b, 8));
+        for (const auto mode : {shutdown::drain, shutdown::abandon}) {
+            CHECK(is_watched(failing));
+            CHECK(test::await(f.io, all.back().async_shutdown(mode)));
+            all.pop_back();
+        }
+        CHECK(is_watched(failing));
+        f.check_right(f.start_many(all.front(), 8));
+        all.clear();
+        test::run_out(f.io);
+        CHECK_FALSE(is_watched(failing));
+    }
+
+    TEST_CASE("a device keeps nothing of a batcher whose execution context is destroyed")
+    {
+        fault_injector injector;
+        auto o = one_lane();
+        asio::io_context devices(1);
+        const auto working = test::make_device(devices, o);
+        o.host.injector = &injector;
+        o.restart.max_restarts = 0;
+        const auto failing = test::make_device(devices, o);
+        {
+            asio::io_context io(1);
+            const auto run_both_until = [&](auto done) {
+                test::run_until(io, [&] {
+                    io.restart();
+                    devices.restart();
+                    devices.poll();
+                    return done();
+                });
+            };
+            std::optional<result<dynamic_batcher>> made;
+            dynamic_batcher::async_create(io.get_executor(), std::vector{failing, working},
+                                          std::vector{test::plus_one_model()}, {},
+                                          as_result([&](result<dynamic_batcher> r) { made = std::move(r); }));
+            run_both_until([&] { return made.has_value(); });
+            REQUIRE(*made);
+            injector.poison();
+            CHECK(test::await(devices, failing.async_upload(std::vector<float>(4))).error() == errc::context_lost);
+            test::run_until(devices, [&] { return failing.status().state == device_state::failed; });
+            std::vector<float> x(4);
+            std::vector<float> y(4);
+            std::optional<error_code> ended;
+            made->value().async_run(from(x), to(y), [&](error_code ec) { ended = ec; });
+            run_both_until([&] { return ended.has_value(); });
+            CHECK_FALSE(*ended);
+            CHECK(is_watched(failing));
+        }
+        CHECK_FALSE(is_watched(failing));
     }
 
     TEST_CASE("a batcher whose device's execution context is destroyed answers its requests")

@@ -91,6 +91,12 @@ public:
         op.post();
     }
 
+    bool has_waiters() const
+    {
+        std::lock_guard lock(mutex_);
+        return !waiters_.empty();
+    }
+
     void cancel(async_op_base& op)
     {
         {
