@@ -189,7 +189,7 @@ void device_core::submit_part(load_part& part, context& to)
 void device_core::advance_plans()
 {
     for (int n = 0; n < parts_per_turn && can_advance_plans(); ++n) {
-        load_isolation_.started(isolates_load());
+        load_isolation_.started(isolates_load(), now_, longest_isolation(options_.context.hang_timeout));
         submit_part(*plans_.next(sharing_of(*context_)), *context_);
     }
 }

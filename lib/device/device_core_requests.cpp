@@ -63,7 +63,7 @@ void device_core::on_exec(request& r)
         return complete(r, errc::device_failed);
     if (const auto ec = refusal_of(r))
         return complete(r, ec);
-    const auto open = [this] { return context_ && context_->accepting() && life_.open(); };
+    const auto open = [this] { return context_ && context_->accepting() && life_.open() && !isolates_load(); };
     // Requests that arrived in the same turn have not been started yet, although there may be room for them.
     if (admission_.would_refuse(r) && open()) {
         expire();

@@ -265,7 +265,7 @@ void device_core::look_for_overdue()
     admission_.for_each_in_flight([&](request& r) {
         const loaded_plan* const p = plan_of(r);
         if (!p || !p->pace.enabled() || r.was_overdue || !p->repeatable || !is_repeatable(r) ||
-            p->pace.limit() == clock::duration::max())
+            p->pace.limit() == clock::duration::max() || p->loads.refused_on_standby())
             return;
         const auto at = r.launched + p->pace.limit();
         if (at > now_)

@@ -164,6 +164,7 @@ void device_core::end_standby()
         return;
     standby_slot_.end();
     standby_plans_.forget_context();
+    lost_on_standby_ = 0;
     supply_.run_end([self = shared_from_this(), last = std::shared_ptr<context>(std::move(standby_))]() mutable {
         auto node = std::make_unique<standby_node>();
         last->drop(node->dropped);
@@ -192,6 +193,7 @@ void device_core::disown_standby()
     if (standby_)
         standby_.release()->disown(lost);
     standby_plans_.forget_context();
+    lost_on_standby_ = 0;
     standby_slot_.left();
     while (async_op_base* p = lost.pop_front())
         finished(static_cast<request&>(*p), errc::context_lost);

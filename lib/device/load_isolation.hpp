@@ -27,12 +27,10 @@ public:
     /// Called in each turn. `suspect`: the next request for plans, or the one on its way, loads a suspect plan.
     void look(bool suspect, time_point now, time_point::duration limit) noexcept
     {
-        if (!suspect) {
+        if (!suspect)
             end_ = time_point::max();
-            beside_ = false;
-        } else if (!beside_ && end_ == time_point::max()) {
+        else if (!beside_ && end_ == time_point::max())
             end_ = now + limit;
-        }
     }
 
     /// Whether others wait for this load.
@@ -41,7 +39,8 @@ public:
     /// When to call `expire`.
     time_point end() const noexcept { return end_; }
 
-    /// Returns true if it has waited for other requests, or taken, so long that others may start beside it.
+    /// Returns true if it has waited for other requests, or taken, so long that others may start beside it, and beside
+    /// all further loads in this context: otherwise each instance of a plan could stop them for as long.
     bool expire(time_point now) noexcept
     {
         if (now < end_)
@@ -51,10 +50,13 @@ public:
         return true;
     }
 
-    /// A request for plans has been started. `alone`: as the only one on the device.
-    void started(bool alone) noexcept
+    /// A request for plans has been started. `alone`: as the only one on the device, where it may stay for the whole
+    /// limit, however long it has waited for others.
+    void started(bool alone, time_point now, time_point::duration limit) noexcept
     {
         alone_ = alone;
+        if (alone)
+            end_ = now + limit;
         // A context that works may have reported a loss.
         lost_ = {};
     }
@@ -69,9 +71,11 @@ public:
 
     /// The context has died while the plan was being loaded.
     void lost(std::uint64_t plan) noexcept { lost_ = {plan, alone_}; }
+    /// Called once for each context that has died.
     lost_load take_lost() noexcept
     {
         alone_ = false;
+        beside_ = false;
         return std::exchange(lost_, {});
     }
 

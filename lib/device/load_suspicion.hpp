@@ -21,8 +21,11 @@ public:
     /// makes the plan usable again, and a worker that something else has stopped for long counts as a fault too.
     static constexpr int most_losses = 2;
 
-    /// Whether it must be loaded alone.
-    bool suspect(time_point now) const noexcept { return last_ && now - *last_ < window; }
+    /// Whether it must be loaded alone: until it has been loaded, and for a while after the loss.
+    bool suspect(time_point now) const noexcept { return last_ && (!loaded_since_ || now - *last_ < window); }
+
+    /// Whether it has not been loaded since the last loss.
+    bool unproven() const noexcept { return last_ && !loaded_since_; }
 
     /// A context has died of a fault while the plan was being loaded beside other requests.
     void lost(time_point now) noexcept
@@ -43,12 +46,16 @@ public:
     /// Another cause was found for the last losses.
     void explained() noexcept { unexplained_ = 0; }
 
-    /// The context of a standby has died of a fault while it loaded the plan, beside which a standby does nothing.
+    /// The context of a standby has died of a fault while it loaded the plan, beside which a standby does nothing. It
+    /// says nothing about the context of the device, where the plan is loaded.
     void lost_standby(time_point now) noexcept
     {
-        note(now);
+        last_ = now;
         ++on_standby_;
     }
+
+    /// The plan has its instance on a standby.
+    void loaded_on_standby() noexcept { on_standby_ = 0; }
 
     /// The plan has its first instance in the context of the device.
     void loaded() noexcept
@@ -67,9 +74,7 @@ private:
     {
         if (!suspect(now)) {
             unexplained_ = 0;
-            on_standby_ = 0;
-            if (loaded_since_)
-                alone_ = 0;
+            alone_ = 0;
         }
         last_ = now;
         loaded_since_ = false;

@@ -156,7 +156,9 @@ standby_plans::news standby_plans::finished(load_part& part, const error_code& e
     plan_copy& c = *has_.copies.back();
     if (failed)
         c.failed = true;
-    else if (!made)
+    else if (made)
+        p.loads.loaded_on_standby();
+    else
         remove(c);
     return n;
 }

@@ -1,5 +1,6 @@
 #include "plan/file/plan_file.hpp"
 
+#include "plan/content_registry.hpp"
 #include "posix/mapped_file.hpp"
 #include "posix/replaced_file.hpp"
 
@@ -18,12 +19,15 @@ result<void> write_file(const std::string& path, const detail::plan_file_parts& 
         return ec;
     static constexpr std::array<std::byte, detail::content_alignment> zeros{};
     std::uint64_t end = parts.head.size();
-    for (const auto content : parts.contents) {
+    for (const detail::plan_content& content : parts.contents) {
         if (auto ec = file.write({zeros.data(), static_cast<std::size_t>(detail::aligned_content(end) - end)}))
             return ec;
-        if (auto ec = file.write(content))
+        // It may be mapped from a file that another program has shortened.
+        if (auto ec = detail::check_content(content, 0, content.bytes))
             return ec;
-        end = content.size();
+        if (auto ec = file.write({content.data.get(), static_cast<std::size_t>(content.bytes)}))
+            return ec;
+        end = content.bytes;
     }
     if (auto ec = file.commit())
         return ec;

@@ -55,11 +55,11 @@ struct plan_runner::repair_watch final : async_op_base {
 
     void post() override
     {
-        const auto kept = std::exchange(self, nullptr);
         // It is cancelled when the batcher needs no device any more.
-        if (ec)
-            return;
-        if (const auto c = core.lock())
+        const auto c = ec ? nullptr : core.lock();
+        // This object is destroyed, so that a batcher that is woken can wait for the next change.
+        self.reset();
+        if (c)
             c->wake();
     }
     void destroy() noexcept override { self.reset(); }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <optional>
 
 // Plans whose loading ends their worker, each time.
@@ -19,6 +20,8 @@ device_options fatal_options(int standby, int max_restarts)
 {
     auto o = poison_options(standby);
     o.restart.max_restarts = max_restarts;
+    // A load that ends its worker is alone for longer than this, however slow the machine is.
+    o.context.hang_timeout = std::chrono::seconds(58);
     return o;
 }
 

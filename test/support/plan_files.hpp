@@ -29,9 +29,9 @@ using file_bytes = std::vector<std::byte>;
 inline file_bytes joined(const coaccel::detail::plan_file_parts& parts)
 {
     file_bytes made = parts.head;
-    for (const auto content : parts.contents) {
+    for (const coaccel::detail::plan_content& content : parts.contents) {
         made.resize(coaccel::detail::aligned_content(made.size()));
-        made.insert(made.end(), content.begin(), content.end());
+        made.insert(made.end(), content.data.get(), content.data.get() + content.bytes);
     }
     return made;
 }

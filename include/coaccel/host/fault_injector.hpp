@@ -44,7 +44,7 @@ public:
     void hang() noexcept { hang_.store(true, std::memory_order_relaxed); }
 
     /// Until another name is given, loading a plan of this name kills its context, as an op does that faults when a GPU
-    /// runs it for the first time. Empty: no plan.
+    /// runs it for the first time. Empty: no plan. Without effect in workers.
     void poison_loads(std::string_view plan) noexcept;
 
     /// The next n attempts to start a context fail.

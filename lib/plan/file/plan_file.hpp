@@ -48,7 +48,7 @@ struct plan_file_parts {
     /// The header and the description.
     std::vector<std::byte> head;
     /// Each begins at the next multiple of content_alignment.
-    std::vector<std::span<const std::byte>> contents;
+    std::vector<plan_content> contents;
 };
 
 /// Errors: errc::not_savable. The description is not empty.

@@ -97,7 +97,7 @@ void content_writer::write(tree_writer& out, const plan_content& c)
     const void* const key = c.identity ? c.identity.get() : c.data.get();
     const auto [known, added] = offsets_.try_emplace({key, c.bytes}, aligned_content(end_));
     if (added) {
-        contents_.push_back({c.data.get(), static_cast<std::size_t>(c.bytes)});
+        contents_.push_back(c);
         end_ = known->second + c.bytes;
     }
     out["content"].begin_record();

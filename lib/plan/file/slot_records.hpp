@@ -41,10 +41,10 @@ public:
     /// The bytes from the beginning of the first content to the end of the last one.
     std::uint64_t bytes() const noexcept { return end_; }
 
-    std::vector<std::span<const std::byte>> take() noexcept { return std::move(contents_); }
+    std::vector<plan_content> take() noexcept { return std::move(contents_); }
 
 private:
-    std::vector<std::span<const std::byte>> contents_;
+    std::vector<plan_content> contents_;
     /// By identity or memory, and size.
     std::map<std::pair<const void*, std::uint64_t>, std::uint64_t> offsets_;
     std::uint64_t end_ = 0;

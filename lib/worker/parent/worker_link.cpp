@@ -4,7 +4,9 @@
 #include "posix/fork_detector.hpp"
 #include "worker/process/worker_environment.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <sys/socket.h>
@@ -91,6 +93,9 @@ result<std::unique_ptr<worker_link>> worker_link::start(const link_plan& plan)
         how.core = no_core_dump;
     how.oom_score_raise = oom_score_raise;
     how.affinity = plan.affinity;
+    // Workers are started one after another, so the others wait for this one.
+    how.exec_limit = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(plan.start_timeout),
+                                std::chrono::milliseconds(1), std::chrono::milliseconds(10'000));
     how.descriptors = {control.fd(),      plan.staging_fd,   requests.wait_fd(),
                        replies.ring_fd(), lifeline[1].get(), descriptors.second.fd()};
     BOOST_OUTCOME_TRY(auto child, detail::child_process::start(how));

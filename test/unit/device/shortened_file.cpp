@@ -98,6 +98,17 @@ TEST_CASE_FIXTURE(fixture, "a plan that cannot be loaded again answers its runs 
     CHECK(await(io, gpu.async_load(other.from_file)));
 }
 
+TEST_CASE("a plan that is saved again names the file that was shortened, and leaves no new file")
+{
+    const saved_plan saved(8192, 4096);
+    saved.shorten(4096);
+    const std::string copy = saved.path + "-copy";
+    const auto done = saved.from_file.save(copy);
+    REQUIRE_FALSE(done);
+    saved.check(done.error());
+    CHECK_FALSE(std::filesystem::exists(copy));
+}
+
 TEST_CASE("the file is checked before each piece of a constant")
 {
     using test::plan_lists::fake_context;
