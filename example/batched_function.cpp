@@ -49,9 +49,11 @@ int main()
     asio::io_context io;
     int sum = 0;
     {
+        //[function_create
         serve::batcher_options options;
-        options.max_rows = 32;
+        options.max_rows = 32; // at most 32 keys in one call
         const auto table = lookups::create(io.get_executor(), options, look_up);
+        //]
         if (!table) {
             std::cerr << table.error().message() << '\n';
             return 1;

@@ -28,7 +28,7 @@ asio::awaitable<ca::result<void>> count_one(ca::device gpu, const ca::durable_bu
 //]
 
 //[durable_decide
-// A loss may have interrupted an operation that was writing the counter. Only the program can tell whether the
+// A loss may have interrupted an operation that was writing the counter. Only the program knows whether the
 // content is usable: here it is trusted if it has one of the two values that it can have, and otherwise begins again.
 asio::awaitable<ca::result<float>> decide(ca::device gpu, const ca::durable_buffer<float>& counter, float last)
 {

@@ -74,7 +74,7 @@ struct tally {
 };
 
 //[batching_client
-// What a connection of a server does with its request.
+// A connection of a server calls this for each request.
 asio::awaitable<void> client(serve::dynamic_batcher classify, image x, scores expected, tally* count)
 {
     scores y{};

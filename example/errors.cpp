@@ -40,13 +40,13 @@ asio::awaitable<float> norm_or_throw(ca::device gpu, const std::vector<float>& n
 //]
 
 //[conditions
-// Every error but operation_aborted belongs to one class of fault; few programs need to look closer.
+// Every error except operation_aborted belongs to one class of fault, which is sufficient for most programs.
 std::string_view advice(const ca::error_code& ec)
 {
     if (ec == asio::error::operation_aborted)
-        return "somebody cancelled it";
+        return "the call was cancelled";
     if (ec == ca::fault::caller)
-        return "mend the request";
+        return "correct the request";
     if (ec == ca::fault::busy)
         return "try again later";
     if (ec == ca::fault::context_lost)
@@ -73,7 +73,7 @@ asio::awaitable<bool> throws(ca::device gpu)
     try {
         co_await norm_or_throw(gpu, nothing);
     } catch (const boost::system::system_error& e) {
-        co_return expect(e.code(), ca::errc::invalid_argument, "mend the request");
+        co_return expect(e.code(), ca::errc::invalid_argument, "correct the request");
     }
     co_return false;
 }
@@ -94,7 +94,7 @@ asio::awaitable<ca::result<bool>> run()
 
     BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers));
     const auto beyond = co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = 3});
-    right = beyond.has_error() && expect(beyond.error(), ca::errc::out_of_bounds, "mend the request") && right;
+    right = beyond.has_error() && expect(beyond.error(), ca::errc::out_of_bounds, "correct the request") && right;
 
     const auto huge = co_await gpu.async_alloc<float>(1 << 20);
     right = huge.has_error() && expect(huge.error(), ca::errc::out_of_memory, "try again later") && right;
@@ -107,7 +107,7 @@ asio::awaitable<ca::result<bool>> run()
         co_await gpu.async_exec(ca::blas::asum<float>{.x = x, .n = 2}, asio::as_tuple(asio::use_awaitable));
     right = !ec && sum == 7 && right;
 
-    // What leads to these is in poisoned_request.cpp and durable_state.cpp.
+    // poisoned_request.cpp and durable_state.cpp show the causes of these errors.
     right = expect(ca::errc::plan_quarantined, ca::errc::plan_quarantined,
                    "find the requests that end contexts, then revive the plan") &&
             right;

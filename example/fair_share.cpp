@@ -1,5 +1,4 @@
-// Three tenants share one device: the one that pays for half of it gets half of its time, however many requests the
-// others send.
+// Three tenants share the time of one device by their weights, however many requests each of them sends.
 #include <coaccel/coaccel.hpp>
 #include <coaccel/serve/fair_share.hpp>
 
@@ -37,7 +36,7 @@ ca::result<serve::fair_share> make_share(asio::any_io_executor executor)
     return made;
 }
 
-// Stands for a call that says how long the device has worked for it.
+// Represents a call that returns the device time that it has used.
 asio::awaitable<std::chrono::nanoseconds> infer(std::chrono::nanoseconds cost)
 {
     asio::steady_timer timer(co_await asio::this_coro::executor, 10us);
@@ -80,14 +79,15 @@ asio::awaitable<ca::result<void>> run()
     while (share.stats().all.started < 1000)
         co_await infer(0ns);
     //[fair_share_run
-    // The same for work that is one coroutine, or one operation: the turn lasts as long as it.
+    // The same for one coroutine or one operation: the turn ends with it.
     BOOST_OUTCOME_CO_TRYV(co_await share.run("guest", ca::within(10s), work()));
     //]
     for (const auto& tenant : share.stats().tenants)
         std::cout << tenant.name << ": " << tenant.counts.started << " turns\n";
     BOOST_OUTCOME_CO_TRYV(co_await share.async_shutdown(ca::shutdown::abandon));
     const auto stats = share.stats();
-    // By name: batch, gold, guest, silver. Those who pay get 0.8 of the time in the ratio of two to one.
+    // By name: batch, gold, guest, silver. The minimum share of batch leaves 0.8 of the time: two thirds of it for
+    // gold.
     const double gold = static_cast<double>(stats.tenants[1].counts.device_time.count());
     const double share_of_gold = gold / static_cast<double>(stats.all.device_time.count());
     co_return share_of_gold > 0.5 && share_of_gold < 0.57 ? ca::result<void>(ca::success())

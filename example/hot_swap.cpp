@@ -1,5 +1,5 @@
-// A model is replaced by its next version while clients use it. A version that fails its warm-up never serves, and one
-// that serves is taken back by hand; the rule in the options would do so by itself.
+// A model is replaced by its next version while clients use it. A version that fails its warm-up never answers clients.
+// Another version is rolled back by hand; the rule in the options does the same automatically.
 #include <coaccel/coaccel.hpp>
 #include <coaccel/serve/dynamic_batcher.hpp>
 #include <coaccel/serve/hot_swap.hpp>
@@ -61,8 +61,8 @@ asio::awaitable<ca::result<serve::dynamic_batcher>> load_model(asio::any_io_exec
     co_return made;
 }
 
-// One request before the switch: what is slow the first time is over then, and a version that cannot answer never
-// serves.
+// One request before the switch: the first run, which is slower, has then ended, and a version that cannot answer never
+// gets requests of clients.
 asio::awaitable<ca::result<void>> try_one_row(const serve::dynamic_batcher& model)
 {
     const vector x{};
@@ -88,7 +88,7 @@ struct tally {
 };
 
 //[hot_swap_client
-// What a connection of a server does with its request. It does not notice that the model is replaced.
+// A connection of a server calls this for each request. A replacement of the model does not affect it.
 asio::awaitable<ca::result<float>> score(model_swap model, vector x)
 {
     vector y{};
@@ -115,7 +115,7 @@ asio::awaitable<ca::result<int>> run()
     serve::hot_swap_options options;
     options.name = "scores";
     options.confirm_after = 10min;            // how long the previous version stays loaded
-    options.rollback.max_failure_share = 0.1; // it comes back if more than 10 % of the requests fail,
+    options.rollback.max_failure_share = 0.1; // it returns if more than 10 % of the requests fail,
     options.rollback.min_requests = 50;       // of at least 50
     options.on_event = [](const serve::swap_event& e) { std::cout << e.message << '\n'; };
     BOOST_OUTCOME_CO_TRY(auto model, model_swap::create(executor, options));
@@ -136,7 +136,7 @@ asio::awaitable<ca::result<int>> run()
     const auto answer = co_await score(model, vector{1, 1, 1, 1});
     const bool is_new = answer && answer.value() == 3;
 
-    // Version 3 has a mistake: its rows have another length, so that it does not survive its own warm-up.
+    // The warm-up of version 3 passes rows of another length, so it fails.
     serve::version_source<serve::dynamic_batcher> broken = version("v3", gpu, 4);
     broken.warm_up = [](const serve::dynamic_batcher& m) -> asio::awaitable<ca::result<void>> {
         const std::array<float, 3> x{};
@@ -146,10 +146,10 @@ asio::awaitable<ca::result<int>> run()
     };
     const auto refused = co_await model.async_load(std::move(broken));
 
-    auto fourth = version("v4", gpu, 5);
-    BOOST_OUTCOME_CO_TRYV(co_await model.async_load(std::move(fourth)));
     //[hot_swap_roll_back
-    BOOST_OUTCOME_CO_TRYV(model.roll_back()); // v2 answers again, at once
+    auto fourth = version("v4", gpu, 5);
+    BOOST_OUTCOME_CO_TRYV(co_await model.async_load(std::move(fourth))); // v4 answers, v2 is the previous version
+    BOOST_OUTCOME_CO_TRYV(model.roll_back());                            // v2 answers again, at once
     //]
     const auto again = co_await score(model, vector{1, 1, 1, 1});
     const bool is_back = again && again.value() == 3;

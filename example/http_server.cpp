@@ -84,7 +84,7 @@ ca::result<server_metrics> make_metrics(const telemetry::registry& r)
 }
 //]
 
-// What the sessions share.
+// Shared by the sessions.
 struct service {
     service(serve::dynamic_batcher batcher, server_metrics m, std::shared_ptr<ca::trace_buffer> t)
         : scores(std::move(batcher)), metrics(std::move(m)), trace(std::move(t)), track(trace->add_track("http")),
@@ -159,7 +159,7 @@ asio::awaitable<ca::result<float>> score(serve::dynamic_batcher scores, const st
 }
 //]
 
-// The class of the fault says whose fault it is.
+// The class of the fault separates mistakes of the client from those of the server.
 http::status status_of(const ca::error_code& ec)
 {
     return ec == ca::fault::caller ? http::status::bad_request : http::status::service_unavailable;
@@ -229,9 +229,15 @@ private:
 
     asio::awaitable<void> accept()
     {
+        asio::steady_timer pause(acceptor_.get_executor());
         while (!ending_) {
-            auto socket = co_await acceptor_.async_accept(asio::use_awaitable);
-            start(session(std::move(socket)));
+            auto [ec, socket] = co_await acceptor_.async_accept(asio::as_tuple(asio::use_awaitable));
+            if (!ec) {
+                start(session(std::move(socket)));
+            } else if (!ending_) { // such as EMFILE: no descriptor is free
+                pause.expires_after(50ms);
+                co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
+            }
         }
     }
 
@@ -241,7 +247,7 @@ private:
         beast::flat_buffer buffer;
         while (!ending_) {
             request asked;
-            stream.expires_after(30s);
+            stream.expires_after(30s); // for the request
             reading_.insert(&stream);
             const auto [ec, size] =
                 co_await http::async_read(stream, buffer, asked, asio::as_tuple(asio::use_awaitable));
@@ -249,8 +255,9 @@ private:
             if (ec)
                 break;
             const response reply = co_await answer(service_, asked);
-            co_await http::async_write(stream, reply, asio::use_awaitable);
-            if (!reply.keep_alive())
+            stream.expires_after(30s); // for the reply
+            const auto [failed, sent] = co_await http::async_write(stream, reply, asio::as_tuple(asio::use_awaitable));
+            if (failed || !reply.keep_alive())
                 break;
         }
     }

@@ -33,7 +33,7 @@ namespace {
 constexpr std::uint32_t features = 4;
 
 //[server_model
-// The score of each row of x, for batches of 1, 8 and 64 rows. The shapes tell the server what a row is.
+// The score of each row of x, for batches of 1, 8 and 64 rows. The shapes contain the number of rows.
 ca::result<void> save_model(const std::filesystem::path& folder)
 {
     ca::plan_set_builder set("score");

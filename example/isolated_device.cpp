@@ -20,7 +20,7 @@ asio::awaitable<ca::result<ca::device>> make_device()
 {
     ca::device_options options;
     options.isolation = ca::isolation::worker;
-    options.standby = 1; // another worker, with its context made, is ready to take over
+    options.standby = 1; // another worker, which has created its context, is ready to take over
     co_return co_await ca::device::async_create(co_await asio::this_coro::executor, options);
 }
 //]
@@ -34,7 +34,7 @@ asio::awaitable<ca::result<float>> run()
     ::kill(before.hardware.process, SIGKILL);
 
     //[retry
-    // An upload names nothing that can die with a worker, so the device may repeat it by itself.
+    // An upload refers to no memory of the lost worker, so the device can repeat it.
     const ca::exec_options again{.retry = ca::retry::idempotent};
     BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.with(again).async_upload(numbers));
     //]

@@ -27,7 +27,7 @@ struct add {
     ca::reply_to<float> total;
 };
 
-// Makes the message from the promise of a reply.
+// Makes the message with the `reply_to` that async_ask provides.
 struct adding {
     float value;
     add operator()(ca::reply_to<float> to) const { return add{value, std::move(to)}; }
@@ -35,7 +35,7 @@ struct adding {
 //]
 
 //[actor_behaviour
-// Adds up what it is sent, in device memory. A fresh one starts from zero.
+// Adds the numbers that it receives, in device memory. After a restart it begins at zero.
 class accumulator {
 public:
     explicit accumulator(ca::device gpu) : gpu_(std::move(gpu)) {}
@@ -44,7 +44,7 @@ public:
     {
         const auto total = co_await step(message.value);
         if (!total)
-            co_return total.error(); // the message goes unanswered: its sender gets errc::actor_failed
+            co_return total.error(); // without a reply, the sender gets errc::actor_failed
         message.total.send(total.value());
         co_return ca::error_code();
     }
@@ -67,7 +67,7 @@ private:
 //]
 
 //[actor_policy
-// A lost context costs the state, so start afresh; for a bad request there is no need to.
+// The sum is lost with the context, so the actor is restarted. A wrong request does not change the sum.
 ca::directive decide(const ca::error_code& ec) noexcept
 {
     if (ca::is_context_lost(ec))

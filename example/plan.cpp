@@ -128,13 +128,8 @@ asio::awaitable<ca::result<bool>> run()
     BOOST_OUTCOME_CO_TRYV(other);
     std::cout << one.value() + other.value() << " of 40 answers are right\n";
 
-    //[plan_retry
-    // The plan has no state, so running it twice is harmless: the device may repeat the run after a fault.
     const image x = make_image(40);
     scores y{};
-    const ca::exec_options again{.retry = ca::retry::idempotent};
-    BOOST_OUTCOME_CO_TRYV(co_await classify.with(again).async_run(ca::from(x), ca::to(y)));
-    //]
     BOOST_OUTCOME_CO_TRYV(co_await classify.async_unload());
 
     const std::string file = (std::filesystem::temp_directory_path() / "coaccel_classify.plan").string();

@@ -42,7 +42,7 @@ asio::awaitable<ca::result<bool>> run(ca::fault_injector& injector)
     const ca::resident<float> weights(gpu, {1, 2, 3});
     const std::vector<float> input{1, 1, 2};
     BOOST_OUTCOME_CO_TRY(const float before, co_await ca::with_retry({}, score, gpu, weights, std::cref(input)));
-    injector.poison(); // the next operation kills its context
+    injector.poison(); // the next operation ends its context
     BOOST_OUTCOME_CO_TRY(const float after, co_await ca::with_retry({}, score, gpu, weights, std::cref(input)));
     //]
     std::cout << before << ", and in generation " << gpu.status().generation << ": " << after << '\n';

@@ -1,4 +1,4 @@
-// The worker process of a device is killed again and again; the clients of a plan notice nothing.
+// The worker process of a device is killed several times. The clients of a plan get no error.
 #include <coaccel/coaccel.hpp>
 
 #include <boost/asio/awaitable.hpp>

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 //[repeat
-// What lives in device memory dies with its context, so the whole job is repeated, uploads included.
+// The contents of device memory are lost with the context, so the whole job is repeated, uploads included.
 asio::awaitable<ca::result<float>> sum(ca::device gpu, const std::vector<float>& numbers)
 {
     BOOST_OUTCOME_CO_TRY(auto x, co_await gpu.async_upload(numbers));
