@@ -63,6 +63,9 @@ asio::awaitable<void> open(plan_seat& s, bool batched, bool injecting)
     if (batched) {
         serve::batcher_options how;
         how.plan = how_to_load(injecting);
+        // The number of instances, too.
+        if (injecting)
+            how.max_in_flight = initial_instances;
         const std::vector devices{s.device};
         const std::vector models{test::poisonable_model()};
         auto made_batcher =
