@@ -33,7 +33,11 @@ void check_square(const refusals<Op>& refused)
     refused(invalid, "batch is 0", [](Op& o) { o.batch = 0; });
     refused(invalid, "batch is 2147483648, must be at most 2147483647", [](Op& o) { o.batch = too_large; });
     refused(leading, "lda is 2, a has 3 rows", [](Op& o) { o.lda = 2; });
-    refused(invalid, "lda is 2147483648, must be at most 2147483647", [](Op& o) { o.lda = too_large; });
+    refused(invalid, "one matrix of a spans 6442450944 elements with lda 2147483648, must be at most 2147483647",
+            [](Op& o) { o.lda = too_large; });
+    refused(invalid, "one matrix of a spans 2147488281 elements with lda 46341, must be at most 2147483647",
+            [](Op& o) { o.n = 46341; });
+    refused(overflow, "the number of elements that a needs overflows 64 bits", [](Op& o) { o.lda = huge; });
     refused(bounds, "a has 18 elements, needs 19", [](Op& o) { o.stride_a = 10; });
     refused(overflow, "the number of elements that a needs overflows 64 bits", [](Op& o) { o.stride_a = huge; });
 }
@@ -81,7 +85,10 @@ void check_solve(const refusals<Op>& refused)
     refused(invalid, "nrhs is 0", [](Op& o) { o.nrhs = 0; });
     refused(invalid, "nrhs is 2147483648, must be at most 2147483647", [](Op& o) { o.nrhs = too_large; });
     refused(leading, "ldb is 2, b has 3 rows", [](Op& o) { o.ldb = 2; });
-    refused(invalid, "ldb is 2147483648, must be at most 2147483647", [](Op& o) { o.ldb = too_large; });
+    refused(invalid, "one matrix of b spans 4294967296 elements with ldb 2147483648, must be at most 2147483647",
+            [](Op& o) { o.ldb = too_large; });
+    refused(invalid, "one matrix of b spans 2147483649 elements with ldb 3, must be at most 2147483647",
+            [](Op& o) { o.nrhs = 715827883; });
     refused(leading, "stride_b is 5, one matrix of b has 6 elements", [](Op& o) { o.stride_b = 5; });
     refused(bounds, "b has 12 elements, needs 13", [](Op& o) { o.stride_b = 7; });
 }
@@ -92,7 +99,8 @@ void check_inverse(const refusals<Op>& refused)
     check_square_input(refused);
     check_info(refused);
     refused(leading, "ldc is 2, c has 3 rows", [](Op& o) { o.ldc = 2; });
-    refused(invalid, "ldc is 2147483648, must be at most 2147483647", [](Op& o) { o.ldc = too_large; });
+    refused(invalid, "one matrix of c spans 6442450944 elements with ldc 2147483648, must be at most 2147483647",
+            [](Op& o) { o.ldc = too_large; });
     refused(leading, "stride_c is 8, one matrix of c has 9 elements", [](Op& o) { o.stride_c = 8; });
     refused(bounds, "c has 18 elements, needs 19", [](Op& o) { o.stride_c = 10; });
 }
@@ -123,6 +131,9 @@ TEST_CASE("LU factorizations of batches")
                       .stride_a = huge,
                       .lda = huge}
                     .check());
+    // The largest matrix.
+    constexpr std::uint64_t n = 46340;
+    CHECK_FALSE(without{.a = elements(n * n, 0), .info = info.subspan(0, 1), .n = n, .batch = 1}.check());
 }
 
 TEST_CASE("equations and inverses of factorized batches")
@@ -155,7 +166,10 @@ TEST_CASE("QR factorizations and least squares of batches")
     refused(invalid, "batch is 0", [](geqrf& o) { o.batch = 0; });
     refused(invalid, "batch is 2147483648, must be at most 2147483647", [](geqrf& o) { o.batch = too_large; });
     refused(leading, "lda is 4, a has 5 rows", [](geqrf& o) { o.lda = 4; });
-    refused(invalid, "lda is 2147483648, must be at most 2147483647", [](geqrf& o) { o.lda = too_large; });
+    refused(invalid, "one matrix of a spans 6442450944 elements with lda 2147483648, must be at most 2147483647",
+            [](geqrf& o) { o.lda = too_large; });
+    refused(invalid, "one matrix of a spans 2147483650 elements with lda 5, must be at most 2147483647",
+            [](geqrf& o) { o.n = 429496730; });
     refused(leading, "stride_a is 14, one matrix of a has 15 elements", [](geqrf& o) { o.stride_a = 14; });
     refused(bounds, "a has 30 elements, needs 31", [](geqrf& o) { o.stride_a = 16; });
     refused(length, "tau has 6 elements, must have 4", [](geqrf& o) { o.m = 2; });
@@ -177,7 +191,12 @@ TEST_CASE("QR factorizations and least squares of batches")
     refused_gels(invalid, "batch is 0", [](gels& o) { o.batch = 0; });
     refused_gels(leading, "lda is 4, a has 5 rows", [](gels& o) { o.lda = 4; });
     refused_gels(leading, "ldc is 4, c has 5 rows", [](gels& o) { o.ldc = 4; });
-    refused_gels(invalid, "ldc is 2147483648, must be at most 2147483647", [](gels& o) { o.ldc = too_large; });
+    refused_gels(invalid, "one matrix of c spans 4294967296 elements with ldc 2147483648, must be at most 2147483647",
+                 [](gels& o) { o.ldc = too_large; });
+    refused_gels(invalid, "one matrix of a spans 2147483649 elements with lda 715827883, must be at most 2147483647",
+                 [](gels& o) { o.m = 715827883; });
+    refused_gels(invalid, "one matrix of c spans 2147483650 elements with ldc 5, must be at most 2147483647",
+                 [](gels& o) { o.nrhs = 429496730; });
     refused_gels(leading, "stride_a is 14, one matrix of a has 15 elements", [](gels& o) { o.stride_a = 14; });
     refused_gels(leading, "stride_c is 9, one matrix of c has 10 elements", [](gels& o) { o.stride_c = 9; });
     refused_gels(bounds, "c has 20 elements, needs 21", [](gels& o) { o.stride_c = 11; });

@@ -1,7 +1,7 @@
 #ifndef COACCEL_OPS_BLAS_BATCHES_HPP
 #define COACCEL_OPS_BLAS_BATCHES_HPP
 
-#include <coaccel/ops/blas/level3.hpp>
+#include <coaccel/ops/blas/level2.hpp>
 
 #include <limits>
 
@@ -17,6 +17,14 @@ struct batch_names {
 inline constexpr batch_names a_batch{a_names, "stride_a"};
 inline constexpr batch_names b_batch{b_names, "stride_b"};
 inline constexpr batch_names c_batch{c_names, "stride_c"};
+
+/// Checks an operand of `batch` matrices, each of which starts `stride` elements after the previous one.
+inline error_code check_batch(std::string_view op, std::string_view field, coaccel::detail::extent one,
+                              std::uint64_t stride, std::uint64_t batch, std::uint64_t available) noexcept
+{
+    using namespace coaccel::detail;
+    return require(op, field, plus(times(batch - 1, stride), one), available);
+}
 
 /// An operand of `batch` matrices.
 struct matrix_batch {
@@ -82,11 +90,20 @@ inline error_code check_packed(std::string_view op, std::string_view field, std:
     return op_error(errc::length_mismatch, op, {field, " has ", available, " elements, must have ", *wanted});
 }
 
-/// The leading dimension of a factorization. That of a single column has no meaning.
-inline error_code check_int_ld(std::string_view op, std::string_view field, std::uint64_t cols,
-                               std::uint64_t ld) noexcept
+/// An operand of a factorization. cuBLAS computes the places of the elements of one matrix with 32 bits.
+inline error_code check_int_span(std::string_view op, const matrix_names& names, const matrix_batch& m) noexcept
 {
-    return cols == 1 ? error_code{} : check_int(op, field, ld);
+    constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
+    // The leading dimension of a single column has no meaning.
+    const std::uint64_t ld = m.cols == 1 ? m.rows : effective_ld(m.ld, m.rows);
+    const auto span = coaccel::detail::times(ld, m.cols);
+    if (!span)
+        return coaccel::detail::require(op, names.matrix, span, m.available);
+    if (*span <= most)
+        return {};
+    return op_error(errc::invalid_argument, op,
+                    {"one matrix of ", names.matrix, " spans ", *span, " elements with ", names.ld, " ", ld,
+                     ", must be at most ", most});
 }
 
 } // namespace coaccel::blas::detail

@@ -1,7 +1,7 @@
 #ifndef COACCEL_OPS_BLAS_LEVEL3_HPP
 #define COACCEL_OPS_BLAS_LEVEL3_HPP
 
-#include <coaccel/ops/blas/level2.hpp>
+#include <coaccel/ops/blas/batches.hpp>
 
 namespace coaccel::blas {
 namespace detail {
@@ -59,12 +59,25 @@ inline error_code check_words(std::string_view op, const matrix_names& names, st
     return {};
 }
 
-/// Checks an operand of `batch` matrices, each of which starts `stride` elements after the previous one.
-inline error_code check_batch(std::string_view op, std::string_view field, coaccel::detail::extent one,
-                              std::uint64_t stride, std::uint64_t batch, std::uint64_t available) noexcept
+/// Checks the operands of a batch of products. Preconditions: the shape is valid.
+template <class Op>
+error_code check_products(const Op& o) noexcept
 {
-    using namespace coaccel::detail;
-    return require(op, field, plus(times(batch - 1, stride), one), available);
+    if (o.batch == 0)
+        return is_zero(Op::name, "batch");
+    const auto s = o.shape();
+    return first_error({
+        matrix_batch{s.a_rows(), s.a_cols(), o.lda, o.stride_a, o.batch, o.a.size()}.check(Op::name, a_batch),
+        matrix_batch{s.b_rows(), s.b_cols(), o.ldb, o.stride_b, o.batch, o.b.size()}.check(Op::name, b_batch),
+        matrix_batch{o.m, o.n, o.ldc, o.stride_c, o.batch, o.c.size()}.check_apart(Op::name, c_batch),
+    });
+}
+
+/// Whether a batch of products writes every element of C and reads none.
+template <class Op>
+bool overwrites_products(const Op& o) noexcept
+{
+    return o.beta == decltype(o.beta)(0) && matrix_batch{o.m, o.n, o.ldc, o.stride_c, o.batch, o.c.size()}.fills();
 }
 
 } // namespace detail
@@ -199,41 +212,14 @@ struct gemm_strided_batched {
 
     error_code check() const noexcept
     {
-        using coaccel::detail::matrix_extent;
-        using detail::effective_ld;
-        const auto s = shape();
-        if (auto ec = s.check(name))
+        if (auto ec = shape().check(name))
             return ec;
         if (auto ec = detail::check_value(name, "math", math))
             return ec;
-        if (auto ec = detail::check_ld(name, detail::a_names, s.a_rows(), lda))
-            return ec;
-        if (auto ec = detail::check_ld(name, detail::b_names, s.b_rows(), ldb))
-            return ec;
-        if (auto ec = detail::check_ld(name, detail::c_names, m, ldc))
-            return ec;
-        if (batch == 0)
-            return detail::is_zero(name, "batch");
-        const auto a_one = matrix_extent(s.a_rows(), s.a_cols(), effective_ld(lda, s.a_rows()));
-        const auto b_one = matrix_extent(s.b_rows(), s.b_cols(), effective_ld(ldb, s.b_rows()));
-        const auto c_one = matrix_extent(m, n, effective_ld(ldc, m));
-        if (auto ec = detail::check_batch(name, "a", a_one, stride_a, batch, a.size()))
-            return ec;
-        if (auto ec = detail::check_batch(name, "b", b_one, stride_b, batch, b.size()))
-            return ec;
-        if (batch > 1 && c_one && stride_c < *c_one)
-            return detail::op_error(errc::leading_dimension, name,
-                                    {"stride_c is ", stride_c, ", one matrix of c has ", *c_one, " elements"});
-        return detail::check_batch(name, "c", c_one, stride_c, batch, c.size());
+        return detail::check_products(*this);
     }
 
-    bool overwrites() const noexcept
-    {
-        using coaccel::detail::times;
-        const auto one = times(m, n);
-        return beta == scalar<T>(0) && (ldc == 0 || ldc == m) && (batch == 1 || stride_c == one) &&
-               c.size() == times(one, batch);
-    }
+    bool overwrites() const noexcept { return detail::overwrites_products(*this); }
 
     /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
     capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(alpha); }

@@ -5,7 +5,8 @@
 
 // LU factorizations of many small matrices, and what is made of them. Pivots are those of LAPACK: in step j, rows j and
 // pivots[j] - 1 of the matrix were exchanged. A singular matrix does not fail the op: info, which is read with
-// async_download like any buffer, has one number for each matrix.
+// async_download like any buffer, has one number for each matrix. On a GPU one block of threads computes one matrix, so
+// the ops are for orders up to a few hundred.
 namespace coaccel::blas {
 namespace detail {
 
@@ -20,25 +21,25 @@ error_code check_lu(const Op& o) noexcept
     if constexpr (requires { o.info; })
         info = check_packed(op, "info", 1, o.batch, o.info.size());
     if constexpr (requires { o.b; }) {
+        const matrix_batch b{o.n, o.nrhs, o.ldb, o.stride_b, o.batch, o.b.size()};
         trans = check_value(op, "trans", o.trans);
         right = first_error({
             check_size(op, "nrhs", o.nrhs),
-            check_int_ld(op, "ldb", o.nrhs, o.ldb),
-            matrix_batch{o.n, o.nrhs, o.ldb, o.stride_b, o.batch, o.b.size()}.check_apart(op, b_batch),
+            check_int_span(op, b_names, b),
+            b.check_apart(op, b_batch),
         });
     }
-    if constexpr (requires { o.c; })
-        c = first_error({
-            check_int_ld(op, "ldc", o.n, o.ldc),
-            matrix_batch{o.n, o.n, o.ldc, o.stride_c, o.batch, o.c.size()}.check_apart(op, c_batch),
-        });
+    if constexpr (requires { o.c; }) {
+        const matrix_batch inverse{o.n, o.n, o.ldc, o.stride_c, o.batch, o.c.size()};
+        c = first_error({check_int_span(op, c_names, inverse), inverse.check_apart(op, c_batch)});
+    }
     const matrix_batch a{o.n, o.n, o.lda, o.stride_a, o.batch, o.a.size()};
     const bool in_place = std::is_same_v<decltype(o.a), inout<typename Op::value_type>>;
     return first_error({
         trans,
         check_size(op, "n", o.n),
         check_size(op, "batch", o.batch),
-        check_int_ld(op, "lda", o.n, o.lda),
+        check_int_span(op, a_names, a),
         in_place ? a.check_apart(op, a_batch) : a.check(op, a_batch),
         right,
         c,
@@ -54,6 +55,9 @@ error_code check_lu(const Op& o) noexcept
 ///
 /// A matrix is singular if the diagonal of U has a zero; the rest of its factorization is then unspecified. `info` is
 /// read like any buffer, with `async_download` after the op.
+///
+/// On a GPU one block of threads computes one matrix: it is for orders up to a few hundred. Matrices with an order of
+/// thousands take seconds, which count towards `context.hang_timeout`.
 template <dense_element T>
 struct getrf_batched {
     using value_type = T;

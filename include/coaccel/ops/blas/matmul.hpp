@@ -4,7 +4,6 @@
 #include <coaccel/ops/blas/level3.hpp>
 
 #include <cstddef>
-#include <limits>
 
 // Products with a bias and an activation in one pass, which a GPU computes with cuBLASLt. The bias is a separate op,
 // because an operand always names a buffer.
@@ -103,34 +102,17 @@ error_code check_alignment(const Op& o, const alignment_rule& rule) noexcept
 template <class Op>
 error_code check_matmul(const Op& o) noexcept
 {
-    using coaccel::detail::matrix_extent;
-    const auto s = o.shape();
-    if (auto ec = s.check(Op::name))
+    if (auto ec = o.shape().check(Op::name))
         return ec;
     if (!valid(o.activation))
         return not_enumerated(Op::name, "activation", static_cast<unsigned>(o.activation), "blas::activation");
-    if (auto ec =
-            first_error({check_ld(Op::name, a_names, s.a_rows(), o.lda), check_ld(Op::name, b_names, s.b_rows(), o.ldb),
-                         check_ld(Op::name, c_names, o.m, o.ldc)}))
+    if (auto ec = check_int(Op::name, "batch", o.batch))
         return ec;
-    if (o.batch == 0)
-        return is_zero(Op::name, "batch");
-    constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
-    if (o.batch > most)
-        return op_error(errc::invalid_argument, Op::name, {"batch is ", o.batch, ", must be at most ", most});
-    const auto a_one = matrix_extent(s.a_rows(), s.a_cols(), effective_ld(o.lda, s.a_rows()));
-    const auto b_one = matrix_extent(s.b_rows(), s.b_cols(), effective_ld(o.ldb, s.b_rows()));
-    const auto c_one = matrix_extent(o.m, o.n, effective_ld(o.ldc, o.m));
-    if (auto ec = first_error({check_batch(Op::name, "a", a_one, o.stride_a, o.batch, o.a.size()),
-                               check_batch(Op::name, "b", b_one, o.stride_b, o.batch, o.b.size())}))
+    if (auto ec = check_products(o))
         return ec;
-    if (o.batch > 1 && c_one && o.stride_c < *c_one)
-        return op_error(errc::leading_dimension, Op::name,
-                        {"stride_c is ", o.stride_c, ", one matrix of c has ", *c_one, " elements"});
     if constexpr (requires { o.bias; })
-        if (auto ec = coaccel::detail::require(Op::name, "bias", o.m, o.bias.size()))
-            return ec;
-    return check_batch(Op::name, "c", c_one, o.stride_c, o.batch, o.c.size());
+        return coaccel::detail::require(Op::name, "bias", o.m, o.bias.size());
+    return {};
 }
 
 /// Checks matmul_fp8 and matmul_fp8_bias.
@@ -144,16 +126,6 @@ error_code check_matmul_fp8(const Op& o) noexcept
         coaccel::detail::require(Op::name, "scale_b", 1, o.scale_b.size()),
         check_alignment(o, {16, "fp8"}),
     });
-}
-
-/// Whether a product writes every element of C and reads none.
-template <class Op>
-bool overwrites_all(const Op& o) noexcept
-{
-    using coaccel::detail::times;
-    const auto one = times(o.m, o.n);
-    return o.beta == 0 && (o.ldc == 0 || o.ldc == o.m) && (o.batch == 1 || o.stride_c == one) &&
-           o.c.size() == times(one, o.batch);
 }
 
 } // namespace detail
@@ -223,7 +195,7 @@ struct matmul {
         return {};
     }
 
-    bool overwrites() const noexcept { return detail::overwrites_all(*this); }
+    bool overwrites() const noexcept { return detail::overwrites_products(*this); }
 
     COACCEL_PURE_OP(blas, matmul, void, a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha, beta, trans_a,
                     trans_b, lda, ldb, ldc, activation, math)
@@ -268,7 +240,7 @@ struct matmul_bias {
         return detail::first_error({detail::check_value(name, "math", math), detail::check_matmul(*this)});
     }
 
-    bool overwrites() const noexcept { return detail::overwrites_all(*this); }
+    bool overwrites() const noexcept { return detail::overwrites_products(*this); }
 
     COACCEL_PURE_OP(blas, matmul_bias, void, a, b, bias, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha, beta,
                     trans_a, trans_b, lda, ldb, ldc, activation, math)
@@ -310,7 +282,7 @@ struct matmul_fp8 {
     } ///< The sides of the matrices.
 
     error_code check() const noexcept { return detail::check_matmul_fp8(*this); }
-    bool overwrites() const noexcept { return detail::overwrites_all(*this); }
+    bool overwrites() const noexcept { return detail::overwrites_products(*this); }
 
     COACCEL_PURE_OP(blas, matmul_fp8, void, a, b, scale_a, scale_b, c, m, n, k, batch, stride_a, stride_b, stride_c,
                     alpha, beta, lda, ldb, ldc, activation)
@@ -350,7 +322,7 @@ struct matmul_fp8_bias {
     } ///< The sides of the matrices.
 
     error_code check() const noexcept { return detail::check_matmul_fp8(*this); }
-    bool overwrites() const noexcept { return detail::overwrites_all(*this); }
+    bool overwrites() const noexcept { return detail::overwrites_products(*this); }
 
     COACCEL_PURE_OP(blas, matmul_fp8_bias, void, a, b, scale_a, scale_b, bias, c, m, n, k, batch, stride_a, stride_b,
                     stride_c, alpha, beta, lda, ldb, ldc, activation)

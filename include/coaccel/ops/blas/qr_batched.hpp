@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-// QR factorizations of many small matrices, and least squares with them.
+// QR factorizations of many small matrices, and least squares with them. On a GPU one warp computes one matrix, so the
+// ops are for up to a few hundred rows and columns.
 namespace coaccel::blas {
 
 /// A = Q * R for each of `batch` matrices, with Q unitary and R upper triangular.
@@ -13,6 +14,9 @@ namespace coaccel::blas {
 /// Q is the product of reflections H(0) * H(1) * ..., one for each column of A or, if they are fewer, each row:
 /// H(k) = I - tau[k] * v * v^H, where v has k zeros, a one, and then the elements below the diagonal of A in column k,
 /// as in LAPACK.
+///
+/// On a GPU one warp computes one matrix: it is for up to a few hundred rows and columns. Matrices with thousands of
+/// them take seconds, which count towards `context.hang_timeout`.
 template <dense_element T>
 struct geqrf_batched {
     using value_type = T;
@@ -27,12 +31,13 @@ struct geqrf_batched {
 
     error_code check() const noexcept
     {
+        const detail::matrix_batch matrices{m, n, lda, stride_a, batch, a.size()};
         return detail::first_error({
             detail::check_size(name, "m", m),
             detail::check_size(name, "n", n),
             detail::check_size(name, "batch", batch),
-            detail::check_int_ld(name, "lda", n, lda),
-            detail::matrix_batch{m, n, lda, stride_a, batch, a.size()}.check_apart(name, detail::a_batch),
+            detail::check_int_span(name, detail::a_names, matrices),
+            matrices.check_apart(name, detail::a_batch),
             detail::check_packed(name, "tau", std::min(m, n), batch, tau.size()),
         });
     }
@@ -63,6 +68,8 @@ struct gels_batched {
 
     error_code check() const noexcept
     {
+        const detail::matrix_batch matrices{m, n, lda, stride_a, batch, a.size()};
+        const detail::matrix_batch right{m, nrhs, ldc, stride_c, batch, c.size()};
         return detail::first_error({
             detail::check_size(name, "m", m),
             detail::check_size(name, "n", n),
@@ -70,10 +77,10 @@ struct gels_batched {
                   : error_code{},
             detail::check_size(name, "nrhs", nrhs),
             detail::check_size(name, "batch", batch),
-            detail::check_int_ld(name, "lda", n, lda),
-            detail::check_int_ld(name, "ldc", nrhs, ldc),
-            detail::matrix_batch{m, n, lda, stride_a, batch, a.size()}.check_apart(name, detail::a_batch),
-            detail::matrix_batch{m, nrhs, ldc, stride_c, batch, c.size()}.check_apart(name, detail::c_batch),
+            detail::check_int_span(name, detail::a_names, matrices),
+            detail::check_int_span(name, detail::c_names, right),
+            matrices.check_apart(name, detail::a_batch),
+            right.check_apart(name, detail::c_batch),
             detail::check_packed(name, "info", 1, batch, info.size()),
         });
     }
