@@ -54,7 +54,10 @@ struct lt_handle::job {
     cublasLtHandle_t handle = nullptr;
     /// A broken handle, destroyed before the new one is created.
     cublasLtHandle_t replaced = nullptr;
-    std::unique_ptr<lt_plan> plan;
+    /// The one plan, in a list so that it is kept without an allocation, which could fail when the product is already
+    /// on the stream.
+    std::list<lt_plan> made{1};
+    lt_plan& plan = made.front();
 
     void run(backend& b, CUstream s, const lt_problem& problem, const lt_arguments& with, void* workspace,
              std::size_t bytes);
@@ -78,11 +81,11 @@ void lt_handle::job::run(backend& b, CUstream s, const lt_problem& problem, cons
         return;
     }
     choosing = true;
-    status = plan->make(*api, handle, problem, with, bytes);
+    status = plan.make(*api, handle, problem, with, bytes);
     if (status != CUBLAS_STATUS_SUCCESS)
         return;
     choosing = false;
-    status = plan->launch(*api, handle, with, workspace, bytes, s);
+    status = plan.launch(*api, handle, with, workspace, bytes, s);
 }
 
 result<readiness> lt_handle::prepare(std::string_view op, const lt_problem& problem, const lt_arguments& with,
@@ -109,7 +112,6 @@ result<readiness> lt_handle::prepare(std::string_view op, const lt_problem& prob
 result<readiness> lt_handle::start(const lt_problem& problem, const lt_arguments& with)
 {
     auto made = std::make_shared<job>();
-    made->plan = std::make_unique<lt_plan>();
     (broken_ ? made->replaced : made->handle) = handle_;
     auto work = [made, b = &backend_, s = stream_, problem, with, workspace = workspace_, bytes = workspace_bytes_] {
         if (b->dead())
@@ -140,35 +142,35 @@ result<readiness> lt_handle::collect(std::string_view op)
     if (ended->error)
         return ended->error;
     if (ended->status == CUBLAS_STATUS_NOT_SUPPORTED && ended->choosing)
-        return no_algorithm(op, ended->plan->problem());
+        return no_algorithm(op, ended->plan.problem());
     if (auto ec = check(ended->status)) {
         if (!backend_.dead() && api_)
-            ended->plan->destroy(*api_);
+            ended->plan.destroy(*api_);
         return ec;
     }
-    keep(std::move(ended->plan));
+    keep(ended->made);
     return readiness::launched;
 }
 
 lt_plan* lt_handle::find(const lt_problem& problem) noexcept
 {
-    const auto at = std::ranges::find_if(plans_, [&](const auto& p) { return p->problem() == problem; });
+    const auto at = std::ranges::find_if(plans_, [&](const lt_plan& p) { return p.problem() == problem; });
     if (at == plans_.end())
         return nullptr;
     plans_.splice(plans_.begin(), plans_, at);
-    return at->get();
+    return &*at;
 }
 
-void lt_handle::keep(std::unique_ptr<lt_plan> plan)
+void lt_handle::keep(std::list<lt_plan>& made) noexcept
 {
     for (auto at = plans_.end(); plans_.size() >= most_plans && at != plans_.begin();) {
         --at;
-        if ((*at)->users == 0) {
-            (*at)->destroy(*api_);
+        if (at->users == 0) {
+            at->destroy(*api_);
             at = plans_.erase(at);
         }
     }
-    plans_.push_front(std::move(plan));
+    plans_.splice(plans_.begin(), made);
 }
 
 error_code lt_handle::launch(lt_plan& plan, const lt_arguments& with) noexcept
@@ -194,10 +196,10 @@ void lt_handle::destroy() noexcept
         api_ = left->api ? left->api : api_;
         handle_ = left->replaced ? left->replaced : left->handle;
         if (api_)
-            left->plan->destroy(*api_);
+            left->plan.destroy(*api_);
     }
-    for (const auto& plan : plans_)
-        plan->destroy(*api_);
+    for (lt_plan& plan : plans_)
+        plan.destroy(*api_);
     plans_.clear();
     if (handle_)
         (void)api_->cublasLtDestroy(std::exchange(handle_, nullptr));

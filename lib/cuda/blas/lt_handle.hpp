@@ -45,7 +45,7 @@ private:
     result<readiness> start(const lt_problem& problem, const lt_arguments& with);
     result<readiness> collect(std::string_view op);
     lt_plan* find(const lt_problem& problem) noexcept;
-    void keep(std::unique_ptr<lt_plan> plan);
+    void keep(std::list<lt_plan>& made) noexcept;
     error_code check(cublasStatus_t status) noexcept;
 
     backend& backend_;
@@ -56,7 +56,7 @@ private:
     void* workspace_ = nullptr;
     std::size_t workspace_bytes_ = 0;
     /// The most recently used one first.
-    std::list<std::unique_ptr<lt_plan>> plans_;
+    std::list<lt_plan> plans_;
     /// The job on the thread pool for the lane's one pending op.
     std::shared_ptr<job> job_;
 };

@@ -1,11 +1,7 @@
 #include "cuda/blas/blas_ops.hpp"
 
-#include <boost/assert.hpp>
-
-#include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 
 namespace coaccel::cuda {
@@ -64,8 +60,8 @@ std::uint32_t alignment_of(const void* p) noexcept
     return static_cast<std::uint32_t>(address & -address);
 }
 
-/// A graph over existing buffers was prepared with copies of them, whose addresses may be better aligned.
-error_code is_misaligned(std::string_view op, const lt_problem& prepared, const lt_problem& captured) noexcept
+/// A graph over existing buffers is prepared with copies of them, whose addresses may be better aligned.
+error_code check_alignment(std::string_view op, const lt_problem& prepared, const lt_problem& captured) noexcept
 {
     const struct {
         std::string_view field;
@@ -74,11 +70,12 @@ error_code is_misaligned(std::string_view op, const lt_problem& prepared, const 
                     {"b", prepared.b.alignment, captured.b.alignment},
                     {"bias", prepared.bias_alignment, captured.bias_alignment},
                     {"c", prepared.c.alignment, captured.c.alignment}};
-    const auto* const at = std::ranges::find_if(operands, [](const auto& o) { return o.needed != o.found; });
-    BOOST_ASSERT(at != std::end(operands));
-    return coaccel::detail::op_error(errc::unsupported_op, op,
-                                     {at->field, " starts at a multiple of ", at->found,
-                                      " bytes, as part of a graph it must start at a multiple of ", at->needed});
+    for (const auto& [field, needed, found] : operands)
+        if (found < needed)
+            return coaccel::detail::op_error(errc::unsupported_op, op,
+                                             {field, " starts at a multiple of ", found,
+                                              " bytes, as part of a graph it must start at a multiple of ", needed});
+    return {};
 }
 
 template <class T>
@@ -159,8 +156,8 @@ struct matmul_code {
     {
         const Op& op = o.as<Op>();
         auto& plan = *static_cast<lt_plan*>(o.state);
-        if (const auto here = problem(op, o); !(plan.problem() == here))
-            return is_misaligned(o.info->name, plan.problem(), here);
+        if (auto ec = check_alignment(o.info->name, plan.problem(), problem(op, o)))
+            return ec;
         return handle(b, s).launch(plan, arguments(op, o));
     }
 

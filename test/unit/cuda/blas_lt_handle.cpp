@@ -209,6 +209,25 @@ TEST_CASE("operands that are less aligned than those of the preparation are refu
     CHECK(f.lt.products().size() == 1);
 }
 
+TEST_CASE("operands that are better aligned than those of the preparation are accepted")
+{
+    lt_fixture f;
+    const product op{.a = f.a, .b = f.b_matrix.subspan(1, 100), .c = f.c.subspan(3, 100), .m = 2, .n = 2, .k = 2};
+    REQUIRE_FALSE(f.run(op));
+    const auto here = f.b->enter();
+    bound_op o = f.bind(op);
+    REQUIRE_FALSE(f.b->find_code(o));
+    REQUIRE(f.b->prepare(*f.lane, o).value() == readiness::ready);
+    o.operands[1] = f.buffers[f.b_matrix.raw().slot].first;
+    o.operands[2] = f.buffers[f.c.raw().slot].first;
+    CHECK_FALSE(f.b->enqueue(*f.lane, o));
+    CHECK_FALSE(f.finish_stream());
+    CHECK_FALSE(f.b->finish(o));
+    CHECK(f.lt.products().size() == 2);
+    CHECK(f.look(f.c)[0] == 4);
+    CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == 1);
+}
+
 TEST_CASE("a failed preparation fails one op")
 {
     for (const char* step :
