@@ -35,6 +35,12 @@ cublasStatus_t set_up(const cublas_api& api, cublasHandle_t h, CUstream s, void*
 
 } // namespace
 
+bool call_needs::many_launches() const noexcept
+{
+    // An op is started on a lane with almost most_commands_on_stream commands, and both must fit into the queue.
+    return launches > backend::most_commands_on_stream / 2;
+}
+
 struct blas_handle::job {
     std::atomic<bool> done{false};
     error_code error;

@@ -42,6 +42,11 @@ struct call_needs {
     std::uint64_t addresses = 0;
     /// Pivots that cuBLAS reads. An op with pivots has addresses, too.
     std::uint64_t pivots = 0;
+    /// About the most commands that cuBLAS puts on the stream.
+    std::size_t launches = 1;
+
+    /// Whether the driver's queue may become full within the call, so that it blocks.
+    bool many_launches() const noexcept;
 };
 
 /// cuBLAS on one lane: a handle with our own workspace.
@@ -56,14 +61,15 @@ public:
     blas_handle(backend& b, CUstream s) noexcept : backend_(b), stream_(s), tables_(b, s), lt_(b, s) {}
 
     /// Prepares the handle and the scratch memory of one op. The first call that uses these kernels loads them, which
-    /// may take long, so it is launched on the thread pool; `copy` returns a call that owns its data.
+    /// may take long, so it is launched on the thread pool, as is every call with many launches; `copy` returns a call
+    /// that owns its data.
     template <class Copy>
     result<readiness> prepare(const call_needs& needs, const Copy& copy)
     {
         if (launching_)
             return collect(needs.kernels);
         BOOST_OUTCOME_TRY(const auto ready, prepare(needs));
-        if (ready != readiness::ready || loaded_.contains(needs.kernels))
+        if (ready != readiness::ready || (loaded_.contains(needs.kernels) && !needs.many_launches()))
             return ready;
         return launch_behind(copy());
     }

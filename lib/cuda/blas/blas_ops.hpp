@@ -153,6 +153,20 @@ constexpr int magnitude(std::uint64_t n) noexcept
     return std::bit_width(n);
 }
 
+/// For functions whose kernels are for sizes up to and including powers of two.
+constexpr int inclusive_magnitude(std::uint64_t n) noexcept
+{
+    return std::bit_width(n - 1);
+}
+
+/// About the most launches for triangular equations. cuBLAS divides the matrix into blocks of 64 rows and a batch into
+/// parts of 65535 matrices. For each of them it launches the solution of the block, a product, and kernels that compute
+/// addresses.
+constexpr std::size_t triangular_launches(std::uint64_t order, std::uint64_t batch) noexcept
+{
+    return 4 * ((order - 1) / 64 + 1) * ((batch - 1) / 65535 + 1);
+}
+
 /// The alignment of a leading dimension, as far as it matters to the choice of kernels.
 constexpr std::uint64_t alignment(std::uint64_t ld, std::uint64_t rows) noexcept
 {
@@ -324,8 +338,8 @@ struct blas_code {
     static std::size_t commands(const bound_op& o) noexcept
     {
         const auto needs = Level::needs(o.as<Op>());
-        return 1 + (needs.scratch != 0 ? 2 : 0) + (needs.addresses != 0 ? 1 : 0) + (needs.pivots != 0 ? 1 : 0) +
-               (replies ? 1 : 0);
+        return needs.launches + (needs.scratch != 0 ? 2 : 0) + (needs.addresses != 0 ? 1 : 0) +
+               (needs.pivots != 0 ? 1 : 0) + (replies ? 1 : 0);
     }
 
     static error_code finish(backend& b, bound_op& o) noexcept

@@ -11,18 +11,30 @@ struct level3_triangular {
     }
 
     template <class Op>
-    static call_needs needs(const Op& op)
+    static std::uint64_t key(const Op& op) noexcept
     {
-        return {kernels(magnitude(op.m), magnitude(op.n), op.side, op.uplo, op.trans, op.diag, is_zero(op.alpha),
-                        alignment(op.lda, order(op)), alignment(op.ldb, op.m))};
+        return kernels(magnitude(op.m), magnitude(op.n), op.side, op.uplo, op.trans, op.diag, is_zero(op.alpha),
+                       alignment(op.lda, order(op)), alignment(op.ldb, op.m));
+    }
+
+    template <class T>
+    static call_needs needs(const blas::trmm<T>& op)
+    {
+        return {.kernels = key(op)};
+    }
+
+    template <class T>
+    static call_needs needs(const blas::trsm<T>& op)
+    {
+        return {.kernels = key(op), .launches = triangular_launches(order(op), 1)};
     }
 
     template <class T>
     static call_needs needs(const blas::trsm_batched<T>& op)
     {
-        return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.batch), op.side, op.uplo, op.trans, op.diag,
-                        is_zero(op.alpha), alignment(op.lda, op.order()), alignment(op.ldb, op.m)),
-                0, 2 * op.batch};
+        return {.kernels = kernels(key(op), magnitude(op.batch)),
+                .addresses = 2 * op.batch,
+                .launches = triangular_launches(op.order(), op.batch)};
     }
 
     // cuBLAS has a destination of its own, which may be B.

@@ -43,56 +43,36 @@ struct lu_batched {
     template <class Op>
     static call_needs needs(const Op& op)
     {
-        const auto size = magnitude(op.n);
+        const auto size = inclusive_magnitude(op.n);
         const auto count = magnitude(op.batch);
         if constexpr (requires { op.nrhs; })
-            return {kernels(size, magnitude(op.nrhs), count, op.trans), 0, 2 * op.batch, count_read_pivots(op)};
+            // The exchanges, and equations with L and with U.
+            return {.kernels = kernels(size, magnitude(op.nrhs), count, op.trans),
+                    .addresses = 2 * op.batch,
+                    .pivots = count_read_pivots(op),
+                    .launches = 2 * triangular_launches(op.n, op.batch) + 1};
         else if constexpr (requires { op.c; })
-            return {kernels(size, count), 0, 2 * op.batch, count_read_pivots(op)};
+            return {.kernels = kernels(size, count), .addresses = 2 * op.batch, .pivots = count_read_pivots(op)};
         else
-            return {kernels(size, count), 0, op.batch};
+            return {.kernels = kernels(size, count), .addresses = op.batch};
     }
 
-    template <class T>
-    static cublasStatus_t launch(const blas_call& c, const blas::getrf_batched<T>& op, const bound_op& o)
+    template <class Op>
+    static cublasStatus_t launch(const blas_call& c, const Op& op, const bound_op& o)
     {
-        return factorize<T>(c, op, o);
-    }
-
-    template <class T>
-    static cublasStatus_t launch(const blas_call& c, const blas::getrf_nopivot_batched<T>& op, const bound_op& o)
-    {
-        return factorize<T>(c, op, o);
-    }
-
-    template <class T>
-    static cublasStatus_t launch(const blas_call& c, const blas::getrs_batched<T>& op, const bound_op& o)
-    {
-        return solve<T>(c, op, o);
-    }
-
-    template <class T>
-    static cublasStatus_t launch(const blas_call& c, const blas::getrs_nopivot_batched<T>& op, const bound_op& o)
-    {
-        return solve<T>(c, op, o);
-    }
-
-    template <class T>
-    static cublasStatus_t launch(const blas_call& c, const blas::getri_batched<T>& op, const bound_op& o)
-    {
-        return invert<T>(c, op, o);
-    }
-
-    template <class T>
-    static cublasStatus_t launch(const blas_call& c, const blas::getri_nopivot_batched<T>& op, const bound_op& o)
-    {
-        return invert<T>(c, op, o);
+        if constexpr (requires { op.nrhs; })
+            return solve(c, op, o);
+        else if constexpr (requires { op.c; })
+            return invert(c, op, o);
+        else
+            return factorize(c, op, o);
     }
 
 private:
-    template <class T, class Op>
+    template <class Op>
     static cublasStatus_t factorize(const blas_call& c, const Op& op, const bound_op& o)
     {
+        using T = typename Op::value_type;
         return with_tables<T>(c, {addresses(o.data(op.a), op.batch, op.stride_a)}, op.batch,
                               [&](auto* a, [[maybe_unused]] auto* end) {
                                   return COACCEL_CUBLAS_PICK_INT(c.api, T, getrfBatched)(
@@ -101,9 +81,10 @@ private:
                               });
     }
 
-    template <class T, class Op>
+    template <class Op>
     static cublasStatus_t solve(const blas_call& c, const Op& op, const bound_op& o)
     {
+        using T = typename Op::value_type;
         return with_pivots<T>(
             c, op, o, {addresses(o.data(op.a), op.batch, op.stride_a), addresses(o.data(op.b), op.batch, op.stride_b)},
             [&](auto* a, auto* b, const std::int32_t* pivots) {
@@ -117,9 +98,10 @@ private:
             });
     }
 
-    template <class T, class Op>
+    template <class Op>
     static cublasStatus_t invert(const blas_call& c, const Op& op, const bound_op& o)
     {
+        using T = typename Op::value_type;
         return with_pivots<T>(
             c, op, o, {addresses(o.data(op.a), op.batch, op.stride_a), addresses(o.data(op.c), op.batch, op.stride_c)},
             [&](auto* a, auto* inverse, const std::int32_t* pivots) {

@@ -7,13 +7,16 @@ struct qr_batched {
     template <class T>
     static call_needs needs(const blas::geqrf_batched<T>& op)
     {
-        return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.batch)), 0, 2 * op.batch};
+        return {.kernels = kernels(magnitude(op.m), magnitude(op.n), magnitude(op.batch)), .addresses = 2 * op.batch};
     }
 
     template <class T>
     static call_needs needs(const blas::gels_batched<T>& op)
     {
-        return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.nrhs), magnitude(op.batch)), 0, 2 * op.batch};
+        // The factorization, and equations with R.
+        return {.kernels = kernels(magnitude(op.m), magnitude(op.n), magnitude(op.nrhs), magnitude(op.batch)),
+                .addresses = 2 * op.batch,
+                .launches = triangular_launches(op.n, op.batch) + 1};
     }
 
     template <class T>

@@ -81,73 +81,54 @@ void solve(blas::transpose trans, const matrix_map<const T>& lu, const std::int3
         exchange(pivots, direction::backward, b);
 }
 
+/// The pivots of matrix i; null if the op has none.
+template <class Op>
+auto* pivots_of(const Op& op, const bound_op& o, std::uint64_t i)
+{
+    if constexpr (requires { op.pivots; })
+        return o.data(op.pivots) + i * op.n;
+    else
+        return static_cast<std::int32_t*>(nullptr);
+}
+
 struct lu_batched {
-    template <class T>
-    static void run(const blas::getrf_batched<T>& op, const bound_op& o)
+    template <class Op>
+    static void run(const Op& op, const bound_op& o)
     {
-        factorize_all<T>(op, o, o.data(op.pivots));
-    }
-
-    template <class T>
-    static void run(const blas::getrf_nopivot_batched<T>& op, const bound_op& o)
-    {
-        factorize_all<T>(op, o, nullptr);
-    }
-
-    template <class T>
-    static void run(const blas::getrs_batched<T>& op, const bound_op& o)
-    {
-        solve_all<T>(op, o, o.data(op.pivots));
-    }
-
-    template <class T>
-    static void run(const blas::getrs_nopivot_batched<T>& op, const bound_op& o)
-    {
-        solve_all<T>(op, o, nullptr);
-    }
-
-    template <class T>
-    static void run(const blas::getri_batched<T>& op, const bound_op& o)
-    {
-        invert_all<T>(op, o, o.data(op.pivots));
-    }
-
-    template <class T>
-    static void run(const blas::getri_nopivot_batched<T>& op, const bound_op& o)
-    {
-        invert_all<T>(op, o, nullptr);
+        for (std::uint64_t i = 0; i < op.batch; ++i)
+            if constexpr (requires { op.nrhs; })
+                solve_one(op, o, i);
+            else if constexpr (requires { op.c; })
+                invert_one(op, o, i);
+            else
+                o.data(op.info)[i] = factorize<typename Op::value_type>(matrix_a(op, o, i), pivots_of(op, o, i));
     }
 
 private:
-    template <class T, class Op>
-    static void factorize_all(const Op& op, const bound_op& o, std::int32_t* pivots)
+    template <class Op>
+    static auto matrix_a(const Op& op, const bound_op& o, std::uint64_t i)
     {
-        for (std::uint64_t i = 0; i < op.batch; ++i)
-            o.data(op.info)[i] = factorize<T>(matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda),
-                                              pivots ? pivots + i * op.n : nullptr);
+        return matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda);
     }
 
-    template <class T, class Op>
-    static void solve_all(const Op& op, const bound_op& o, const std::int32_t* pivots)
+    template <class Op>
+    static void solve_one(const Op& op, const bound_op& o, std::uint64_t i)
     {
-        for (std::uint64_t i = 0; i < op.batch; ++i)
-            solve<T>(op.trans, matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda),
-                     pivots ? pivots + i * op.n : nullptr,
-                     matrix(o.data(op.b) + i * op.stride_b, op.n, op.nrhs, op.ldb));
+        solve<typename Op::value_type>(op.trans, matrix_a(op, o, i), pivots_of(op, o, i),
+                                       matrix(o.data(op.b) + i * op.stride_b, op.n, op.nrhs, op.ldb));
     }
 
-    template <class T, class Op>
-    static void invert_all(const Op& op, const bound_op& o, const std::int32_t* pivots)
+    template <class Op>
+    static void invert_one(const Op& op, const bound_op& o, std::uint64_t i)
     {
-        for (std::uint64_t i = 0; i < op.batch; ++i) {
-            const auto lu = matrix(o.data(op.a) + i * op.stride_a, op.n, op.n, op.lda);
-            auto c = matrix(o.data(op.c) + i * op.stride_c, op.n, op.n, op.ldc);
-            c.setIdentity();
-            std::int32_t& info = o.data(op.info)[i];
-            info = first_zero<T>(lu);
-            if (info == 0)
-                solve<T>(blas::transpose::no, lu, pivots ? pivots + i * op.n : nullptr, c);
-        }
+        using T = typename Op::value_type;
+        const auto lu = matrix_a(op, o, i);
+        auto c = matrix(o.data(op.c) + i * op.stride_c, op.n, op.n, op.ldc);
+        c.setIdentity();
+        std::int32_t& info = o.data(op.info)[i];
+        info = first_zero<T>(lu);
+        if (info == 0)
+            solve<T>(blas::transpose::no, lu, pivots_of(op, o, i), c);
     }
 };
 

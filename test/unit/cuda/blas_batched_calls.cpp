@@ -334,14 +334,59 @@ TEST_CASE("without a copy of the pivots, cuBLAS is not called, and the next op w
 TEST_CASE("an op counts each kernel as a command")
 {
     batched_fixture f;
-    const auto factorize = factorization(f, 2);
-    const auto solve = solution(f, 2);
-    bound_op first = f.bind(factorize);
-    REQUIRE_FALSE(f.b->find_code(first));
-    CHECK(cuda::backend::commands_of(first) == 2);
-    bound_op second = f.bind(solve);
-    REQUIRE_FALSE(f.b->find_code(second));
-    CHECK(cuda::backend::commands_of(second) == 3);
+    const auto commands = [&f](const auto& op) {
+        bound_op o = f.bind(op);
+        REQUIRE_FALSE(f.b->find_code(o));
+        return cuda::backend::commands_of(o);
+    };
+    CHECK(commands(factorization(f, 2)) == 2);
+    // Tables, pivots, exchanges, and two times four for a block.
+    CHECK(commands(solution(f, 2)) == 11);
+    CHECK(commands(solution(f, 65535)) == 11);
+    CHECK(commands(solution(f, 65536)) == 19);
+    const auto a = f.upload(std::vector<float>(65 * 65));
+    const blas::trsm_batched<float> equations{
+        .a = a, .b = f.upload(std::vector<float>(130)), .m = 65, .n = 1, .batch = 2, .stride_b = 65};
+    CHECK(commands(equations) == 9);
+    const blas::trsm<float> equation{.a = a, .b = f.upload(std::vector<float>(65)), .m = 65, .n = 1};
+    CHECK(commands(equation) == 8);
+    const blas::gels_batched<float> squares{
+        .a = a, .c = f.upload(std::vector<float>(65)), .info = integers(f, 1), .m = 65, .n = 64, .nrhs = 1, .batch = 1};
+    CHECK(commands(squares) == 6);
+}
+
+TEST_CASE("another thread makes each call with many launches, so that the caller does not block in the driver")
+{
+    batched_fixture f;
+    const auto a = f.upload(std::vector<float>(2560 * 2560)), b = f.upload(std::vector<float>(2560));
+    const auto pivots = integers(f, 2560);
+    const auto solve = [&](std::uint64_t n) {
+        REQUIRE_FALSE(f.run(
+            blas::getrs_batched<float>{.a = a, .pivots = pivots.subspan(0, n), .b = b, .n = n, .nrhs = 1, .batch = 1}));
+        return f.blas.last_call().thread;
+    };
+    CHECK(solve(2560) != std::this_thread::get_id());
+    CHECK(solve(2560) != std::this_thread::get_id());
+    // The same kernels.
+    CHECK(solve(2496) == std::this_thread::get_id());
+}
+
+TEST_CASE("LU factorizations of orders up to a power of two use the same kernels")
+{
+    batched_fixture f;
+    const auto a = f.upload(std::vector<float>(33 * 33));
+    const auto info = integers(f, 1);
+    struct row {
+        std::uint64_t n;
+        bool is_new;
+    };
+    constexpr row rows[] = {{1, true},  {2, true},  {4, true},   {3, false}, {16, true},
+                            {9, false}, {17, true}, {32, false}, {33, true}};
+    for (const auto& r : rows) {
+        CAPTURE(r.n);
+        REQUIRE_FALSE(f.run(blas::getrf_nopivot_batched<float>{.a = a, .info = info, .n = r.n, .batch = 1}));
+        CHECK((f.blas.last_call().thread != std::this_thread::get_id()) == r.is_new);
+    }
 }
 
 TEST_CASE("there is room for the addresses and the pivots of an op")
