@@ -102,6 +102,11 @@ unsigned table_blocks(std::uint64_t count) noexcept
 
 } // namespace
 
+const char* address_kernel_source() noexcept
+{
+    return table_source;
+}
+
 result<table_functions> address_kernel::load(backend& b)
 {
     if (loaded_.load(std::memory_order_acquire))

@@ -31,6 +31,9 @@ struct table_functions {
     CUfunction limit_pivots = nullptr;
 };
 
+/// The kernels that compute tables for cuBLAS, as PTX.
+const char* address_kernel_source() noexcept;
+
 /// The kernels that compute tables for cuBLAS, in one context. The addresses need not be in memory of the host, where
 /// they would have to stay until a copy ends, and a graph can contain the launches.
 class address_kernel final : public detail::library_resources {
