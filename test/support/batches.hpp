@@ -146,6 +146,39 @@ double tolerance(std::size_t terms)
     return 4 * static_cast<double>(terms + 3) * unit_roundoff<T>();
 }
 
+/// H(k) * x for the columns of x, with the reflections of geqrf_batched, which are below the diagonal of `a`.
+template <class T>
+void reflect(const reference<T>& a, std::size_t k, const wide<T>& tau, reference<T>& x)
+{
+    const auto v = [&](std::size_t i) { return i == k ? wide<T>(1) : a(i, k); };
+    for (std::size_t j = 0; j < x.cols; ++j) {
+        wide<T> sum{};
+        for (std::size_t i = k; i < x.rows; ++i)
+            sum += conjugate(v(i)) * x(i, j);
+        for (std::size_t i = k; i < x.rows; ++i)
+            x(i, j) -= tau * v(i) * sum;
+    }
+}
+
+/// Q * x, with the reflections from the last to the first.
+template <class T>
+reference<T> times_q(const reference<T>& a, const T* tau, reference<T> x)
+{
+    for (std::size_t k = std::min(a.rows, a.cols); k-- > 0;)
+        reflect(a, k, number(tau[k]), x);
+    return x;
+}
+
+template <class T>
+reference<T> upper_of(const reference<T>& a)
+{
+    reference<T> made(a.rows, a.cols);
+    for (std::size_t j = 0; j < a.cols; ++j)
+        for (std::size_t i = 0; i <= j && i < a.rows; ++i)
+            made(i, j) = a(i, j);
+    return made;
+}
+
 } // namespace test
 
 #endif

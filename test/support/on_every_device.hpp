@@ -6,6 +6,7 @@
 
 #include <coaccel/core/op_list.hpp>
 
+#include <string>
 #include <utility>
 
 namespace test {
@@ -17,6 +18,12 @@ coaccel::result<coaccel::op_replies> exec_listed(device_fixture& f, const Op& op
     coaccel::op_list ops;
     ops.add(op);
     return await(f.io, f.gpu.async_exec(std::move(ops)));
+}
+
+/// Whether an op was refused because the GPU cannot multiply fp8.
+inline bool lacks_fp8(const coaccel::error_code& ec)
+{
+    return ec == coaccel::errc::unsupported_op && ec.message().find("fp8 needs 8.9") != std::string::npos;
 }
 
 /// Calls `body(fixture, random)` for each device under test. A failure reports the seed and the kind of the device.

@@ -25,6 +25,7 @@ using test::device_fixture;
 using test::engine;
 using test::reference;
 using test::tolerance;
+using test::upper_of;
 
 constexpr std::size_t every_order[] = {1, 2, 3, 8, 17, 33};
 constexpr std::int32_t unset = std::numeric_limits<std::int32_t>::min();
@@ -86,16 +87,6 @@ reference<T> lower_of(const reference<T>& lu)
     auto made = reference<T>::identity(lu.rows);
     for (std::size_t j = 0; j < lu.cols; ++j)
         for (std::size_t i = j + 1; i < lu.rows; ++i)
-            made(i, j) = lu(i, j);
-    return made;
-}
-
-template <class T>
-reference<T> upper_of(const reference<T>& lu)
-{
-    reference<T> made(lu.rows, lu.cols);
-    for (std::size_t j = 0; j < lu.cols; ++j)
-        for (std::size_t i = 0; i <= j && i < lu.rows; ++i)
             made(i, j) = lu(i, j);
     return made;
 }

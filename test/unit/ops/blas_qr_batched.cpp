@@ -20,7 +20,9 @@ using test::batch;
 using test::device_fixture;
 using test::engine;
 using test::reference;
+using test::times_q;
 using test::tolerance;
+using test::upper_of;
 
 struct sides {
     std::size_t m, n;
@@ -28,39 +30,6 @@ struct sides {
 
 constexpr sides every_size[] = {{1, 1}, {2, 1}, {1, 2}, {3, 3}, {7, 3}, {4, 9}, {17, 17}, {33, 20}};
 constexpr std::int32_t unset = std::numeric_limits<std::int32_t>::min();
-
-/// H(k) * x for the columns of x, with the reflections that are below the diagonal of `a`.
-template <class T>
-void reflect(const reference<T>& a, std::size_t k, const test::wide<T>& tau, reference<T>& x)
-{
-    const auto v = [&](std::size_t i) { return i == k ? test::wide<T>(1) : a(i, k); };
-    for (std::size_t j = 0; j < x.cols; ++j) {
-        test::wide<T> sum{};
-        for (std::size_t i = k; i < x.rows; ++i)
-            sum += test::conjugate(v(i)) * x(i, j);
-        for (std::size_t i = k; i < x.rows; ++i)
-            x(i, j) -= tau * v(i) * sum;
-    }
-}
-
-/// Q * x, with the reflections from the last to the first.
-template <class T>
-reference<T> times_q(const reference<T>& a, const T* tau, reference<T> x)
-{
-    for (std::size_t k = std::min(a.rows, a.cols); k-- > 0;)
-        reflect(a, k, test::number(tau[k]), x);
-    return x;
-}
-
-template <class T>
-reference<T> upper_of(const reference<T>& a)
-{
-    reference<T> made(a.rows, a.cols);
-    for (std::size_t j = 0; j < a.cols; ++j)
-        for (std::size_t i = 0; i <= j && i < a.rows; ++i)
-            made(i, j) = a(i, j);
-    return made;
-}
 
 } // namespace
 
