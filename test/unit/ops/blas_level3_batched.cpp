@@ -56,6 +56,54 @@ batch<T> triangles(std::size_t n, std::size_t count, test::batch_gaps gaps, blas
     return made;
 }
 
+/// One combination of the fields of trsm_batched.
+struct kind_of_equation {
+    blas::side side;
+    blas::uplo uplo;
+    blas::transpose trans;
+    blas::diag diag;
+};
+
+/// Solves `count` equations with B of m by n. With gaps, they have one matrix A.
+template <class T>
+void check_equations(device_fixture& f, engine& random, std::size_t m, std::size_t n, std::size_t count,
+                     const test::batch_gaps& gaps, const kind_of_equation& k)
+{
+    INFO("m ", m, ", n ", n, ", side ", int(k.side), ", uplo ", int(k.uplo), ", trans ", int(k.trans), ", diag ",
+         int(k.diag), ", gap ", gaps.ld, ", batch ", count);
+    const bool one_for_all = gaps.ld != 0;
+    const auto a =
+        triangles<T>(k.side == blas::side::left ? m : n, one_for_all ? 1 : count, gaps, k.uplo, k.diag, random);
+    const batch<T> b(m, n, count, gaps, random);
+    const auto da = f.upload(a.data), db = f.upload(b.data);
+    const blas::trsm_batched<T> op{.a = a.in(da),
+                                   .b = b.in(db),
+                                   .m = m,
+                                   .n = n,
+                                   .batch = count,
+                                   .stride_a = one_for_all ? 0 : a.stride,
+                                   .stride_b = b.stride_field(),
+                                   .alpha = test::factor<T>(-0.5),
+                                   .side = k.side,
+                                   .uplo = k.uplo,
+                                   .trans = k.trans,
+                                   .diag = k.diag,
+                                   .lda = a.ld_field(),
+                                   .ldb = b.ld_field()};
+    REQUIRE(test::exec_listed(f, op));
+    const auto got = f.download(db);
+    CHECK(b.gaps_remain(got));
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto taken = triangle(op, a[one_for_all ? 0 : i]);
+        const auto x = b.matrix_of(got, i);
+        auto wanted = b[i];
+        for (auto& e : wanted.data)
+            e *= test::number(op.alpha);
+        const auto product = k.side == blas::side::left ? taken * x : x * taken;
+        CHECK((product - wanted).norm() <= test::tolerance<T>(taken.rows) * taken.norm() * x.norm());
+    }
+}
+
 } // namespace
 
 TEST_SUITE_BEGIN("blas level 3, batches");
@@ -70,56 +118,52 @@ TEST_CASE_TEMPLATE("trsm_batched solves equations with triangular matrices", T, 
                     for (const auto trans : test::every_transpose)
                         for (const auto diag : test::every_diag)
                             for (const auto gaps : test::every_gap)
-                                for (const std::size_t count : {1, 5}) {
-                                    const auto m = size.m, n = size.n;
-                                    INFO("m ", m, ", n ", n, ", side ", int(side), ", uplo ", int(uplo), ", trans ",
-                                         int(trans), ", diag ", int(diag), ", gap ", gaps.ld, ", batch ", count);
-                                    const bool one_for_all = gaps.ld != 0;
-                                    const auto a = triangles<T>(side == blas::side::left ? m : n,
-                                                                one_for_all ? 1 : count, gaps, uplo, diag, random);
-                                    const batch<T> b(m, n, count, gaps, random);
-                                    const auto da = f.upload(a.data), db = f.upload(b.data);
-                                    const blas::trsm_batched<T> op{.a = a.in(da),
-                                                                   .b = b.in(db),
-                                                                   .m = m,
-                                                                   .n = n,
-                                                                   .batch = count,
-                                                                   .stride_a = one_for_all ? 0 : a.stride,
-                                                                   .stride_b = b.stride_field(),
-                                                                   .alpha = test::factor<T>(-0.5),
-                                                                   .side = side,
-                                                                   .uplo = uplo,
-                                                                   .trans = trans,
-                                                                   .diag = diag,
-                                                                   .lda = a.ld_field(),
-                                                                   .ldb = b.ld_field()};
-                                    REQUIRE(test::exec_listed(f, op));
-                                    const auto got = f.download(db);
-                                    CHECK(b.gaps_remain(got));
-                                    for (std::size_t i = 0; i < count; ++i) {
-                                        const auto taken = triangle(op, a[one_for_all ? 0 : i]);
-                                        const auto x = b.matrix_of(got, i);
-                                        auto wanted = b[i];
-                                        for (auto& e : wanted.data)
-                                            e *= test::number(op.alpha);
-                                        const auto product = side == blas::side::left ? taken * x : x * taken;
-                                        CHECK((product - wanted).norm() <=
-                                              test::tolerance<T>(taken.rows) * taken.norm() * x.norm());
-                                    }
-                                }
+                                for (const std::size_t count : {1, 5})
+                                    check_equations<T>(f, random, size.m, size.n, count, gaps,
+                                                       {side, uplo, trans, diag});
+    });
+}
+
+// cuBLAS divides the triangle into blocks of 64 rows.
+TEST_CASE_TEMPLATE("trsm_batched solves equations of several blocks", T, float, double, std::complex<float>,
+                   std::complex<double>)
+{
+    test::on_every_device([](device_fixture& f, engine& random) {
+        for (const std::size_t order : {65, 130})
+            for (const auto side : test::every_side)
+                for (const auto uplo : test::every_uplo)
+                    for (const auto trans : test::every_transpose) {
+                        const bool left = side == blas::side::left;
+                        check_equations<T>(f, random, left ? order : 3, left ? 3 : order, 2, {0, 0},
+                                           {side, uplo, trans, blas::diag::non_unit});
+                    }
     });
 }
 
 TEST_CASE("with alpha zero, trsm_batched reads nothing")
 {
     test::on_every_device([](device_fixture& f, engine&) {
-        const batch<float> a(3, 3, 2, {0, 0}), b(3, 2, 2, {0, 0});
-        const auto da = f.upload(a.data), db = f.upload(b.data);
-        REQUIRE(f.exec(blas::trsm_batched<float>{
-            .a = a.in(da), .b = b.in(db), .m = 3, .n = 2, .batch = 2, .stride_a = 9, .stride_b = 6, .alpha = 0}));
-        const auto got = f.download(db);
-        for (std::size_t i = 0; i < 2; ++i)
-            CHECK(b.matrix_of(got, i).norm() == 0);
+        for (const std::size_t order : {3, 65, 130})
+            for (const auto side : test::every_side)
+                for (const auto trans : test::every_transpose) {
+                    INFO("order ", order, ", side ", int(side), ", trans ", int(trans));
+                    const bool left = side == blas::side::left;
+                    const batch<float> a(order, order, 2, {0, 0}), b(left ? order : 2, left ? 2 : order, 2, {0, 0});
+                    const auto da = f.upload(a.data), db = f.upload(b.data);
+                    REQUIRE(f.exec(blas::trsm_batched<float>{.a = a.in(da),
+                                                             .b = b.in(db),
+                                                             .m = b.rows,
+                                                             .n = b.cols,
+                                                             .batch = 2,
+                                                             .stride_a = a.stride,
+                                                             .stride_b = b.stride,
+                                                             .alpha = 0,
+                                                             .side = side,
+                                                             .trans = trans}));
+                    const auto got = f.download(db);
+                    for (std::size_t i = 0; i < 2; ++i)
+                        CHECK(b.matrix_of(got, i).norm() == 0);
+                }
     });
 }
 

@@ -3,6 +3,7 @@
 
 #include <coaccel/device/plan.hpp>
 #include <coaccel/ops/blas/matmul.hpp>
+#include <coaccel/ops/memory.hpp>
 #include <coaccel/plan/plan_builder.hpp>
 
 #include <doctest/doctest.h>
@@ -237,9 +238,10 @@ TEST_CASE("matmul of i8 is exact in i32")
 {
     struct row {
         std::uint64_t m, n, k, gap, batch;
-        std::int32_t beta;
+        std::int32_t alpha, beta;
     };
-    constexpr row rows[] = {{4, 4, 4, 0, 1, 0}, {8, 3, 12, 4, 1, 1}, {4, 1, 8, 0, 3, 0}, {16, 13, 64, 8, 2, 1}};
+    constexpr row rows[] = {{4, 4, 4, 0, 1, 1, 0},    {8, 3, 12, 4, 1, 1, 1},  {4, 1, 8, 0, 3, 1, 0},
+                            {16, 13, 64, 8, 2, 1, 1}, {8, 5, 16, 0, 1, 2, -3}, {16, 16, 32, 4, 2, -1, 2}};
     test::on_every_device([&](device_fixture& f, engine& random) {
         const auto numbers = [&random](std::uint64_t count) {
             std::vector<std::int8_t> made(count);
@@ -248,7 +250,8 @@ TEST_CASE("matmul of i8 is exact in i32")
             return made;
         };
         for (const auto& r : rows) {
-            INFO("m ", r.m, ", n ", r.n, ", k ", r.k, ", gap ", r.gap, ", batch ", r.batch, ", beta ", r.beta);
+            INFO("m ", r.m, ", n ", r.n, ", k ", r.k, ", gap ", r.gap, ", batch ", r.batch, ", alpha ", r.alpha,
+                 ", beta ", r.beta);
             const std::uint64_t lda = r.k + r.gap, ldb = r.k + r.gap, ldc = r.m + r.gap;
             const std::uint64_t stride_a = lda * r.m, stride_b = ldb * r.n, stride_c = ldc * r.n;
             const auto a = numbers(stride_a * r.batch), b = numbers(stride_b * r.batch);
@@ -267,6 +270,7 @@ TEST_CASE("matmul of i8 is exact in i32")
                                                                                  .stride_a = stride_a,
                                                                                  .stride_b = stride_b,
                                                                                  .stride_c = stride_c,
+                                                                                 .alpha = r.alpha,
                                                                                  .beta = r.beta,
                                                                                  .trans_a = transpose::yes,
                                                                                  .lda = lda,
@@ -279,9 +283,50 @@ TEST_CASE("matmul of i8 is exact in i32")
                         for (std::uint64_t p = 0; p < r.k; ++p)
                             sum += a[one * stride_a + p + i * lda] * b[one * stride_b + p + j * ldb];
                         std::int32_t& to = c[one * stride_c + i + j * ldc];
-                        to = sum + r.beta * to;
+                        to = r.alpha * sum + r.beta * to;
                     }
             CHECK(f.download(dc) == c);
+        }
+    });
+}
+
+TEST_CASE("the factors of a product of i8 can be parameters of a plan")
+{
+    using product = blas::matmul<std::int8_t, std::int32_t>;
+    constexpr std::uint64_t side = 4;
+    plan_builder b("product of i8");
+    const auto a = b.input<std::int8_t>(side * side, "a");
+    const auto before = b.input<std::int32_t>(side * side, "before");
+    const auto alpha = b.parameter<std::int32_t>("alpha");
+    const auto beta = b.parameter<std::int32_t>("beta");
+    const auto one = b.constant<std::int8_t>(std::vector<std::int8_t>{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
+    const auto c = b.output<std::int32_t>(side * side, "c");
+    b.add(memory::copy<std::int32_t>{before, c});
+    b.add(product{.a = a, .b = one, .c = c, .m = side, .n = side, .k = side, .beta = 1, .trans_a = transpose::yes},
+          bind(&product::alpha, alpha), bind(&product::beta, beta));
+    const auto described = b.finish();
+    REQUIRE_MESSAGE(described, described.error().message());
+    std::vector<std::int8_t> factors;
+    std::vector<std::int32_t> kept;
+    for (int i = 0; i < int(side * side); ++i) {
+        factors.push_back(static_cast<std::int8_t>(i - 8));
+        kept.push_back(100 * i);
+    }
+    test::on_every_device([&](device_fixture& f, engine&) {
+        const auto loaded = test::await(f.io, f.gpu.async_load(described.value()));
+        REQUIRE_MESSAGE(loaded, loaded.error().message());
+        struct scale {
+            std::int32_t alpha, beta;
+        };
+        for (const auto by : {scale{2, -3}, scale{1, 0}, scale{-1, 1}}) {
+            CAPTURE(by.alpha);
+            std::vector<std::int32_t> got(side * side, -1);
+            const auto done = test::await(
+                f.io, loaded.value().async_run(from(factors), from(kept), to(got), value(by.alpha), value(by.beta)));
+            REQUIRE_MESSAGE(done, done.error().message());
+            for (std::uint64_t j = 0; j < side; ++j)
+                for (std::uint64_t i = 0; i < side; ++i)
+                    CHECK(got[i + j * side] == by.alpha * factors[j + i * side] + by.beta * kept[i + j * side]);
         }
     });
 }
