@@ -5,11 +5,13 @@
 #include "prim/ordering.hpp"
 #include "prim/reductions.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <barrier>
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -31,10 +33,17 @@ inline thread_local emulated_index blockIdx;
 inline thread_local emulated_index blockDim;
 inline thread_local emulated_index gridDim;
 inline std::barrier<>* emulated_barrier = nullptr;
+/// Of the threads of each warp.
+inline std::deque<std::barrier<>> emulated_warps;
 
 inline void __syncthreads()
 {
     emulated_barrier->arrive_and_wait();
+}
+
+inline void wait_for_warp()
+{
+    emulated_warps[threadIdx.x / 32].arrive_and_wait();
 }
 
 inline void atomicMax(u64* to, u64 value)
@@ -51,21 +60,32 @@ void atomicAdd(T* to, T value)
     std::atomic_ref<T>(*to).fetch_add(value);
 }
 
-/// All threads of the block call it together.
+/// All threads of the warp call it together.
 inline u32 threads_with_same(u32 value)
 {
     static std::array<u32, 256> all;
     all[threadIdx.x] = value;
-    __syncthreads();
+    wait_for_warp();
     u32 same = 0;
     const unsigned first = threadIdx.x / 32 * 32;
     for (unsigned i = first; i < first + 32; ++i)
         same |= (all[i] == value ? 1u : 0u) << (i - first);
-    __syncthreads();
+    wait_for_warp();
     return same;
 }
 
-/// All threads of the block call it together.
+/// All threads of the warp call it together.
+inline u64 value_of(u64 value, u32 thread)
+{
+    static std::array<u64, 256> all;
+    all[threadIdx.x] = value;
+    wait_for_warp();
+    const u64 other = all[threadIdx.x / 32 * 32 + thread];
+    wait_for_warp();
+    return other;
+}
+
+/// All threads of the warp call it together.
 inline u32 threads_where(bool condition)
 {
     const u32 same = threads_with_same(condition ? 1u : 0u);
@@ -138,6 +158,8 @@ void emulate_together(unsigned blocks, unsigned threads, const Kernel& kernel)
     using namespace coaccel_prim;
     std::barrier<> together(threads);
     emulated_barrier = &together;
+    for (unsigned first = 0; first < threads; first += 32)
+        emulated_warps.emplace_back(std::min(threads - first, 32u));
     std::vector<std::thread> all;
     for (unsigned t = 0; t < threads; ++t)
         all.emplace_back([&, t] {
@@ -152,6 +174,7 @@ void emulate_together(unsigned blocks, unsigned threads, const Kernel& kernel)
     for (auto& t : all)
         t.join();
     emulated_barrier = nullptr;
+    emulated_warps.clear();
 }
 
 } // namespace test

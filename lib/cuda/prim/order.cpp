@@ -27,6 +27,19 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept
     return (bytes + 15) / 16 * 16;
 }
 
+/// The slices of each row.
+template <class Op>
+prim::order_slices slices_of(const Op& op) noexcept
+{
+    return prim::sort_slices(op.outer, op.n);
+}
+
+/// Counts for each value of a byte in each row and, if there are several slices, in each slice.
+constexpr std::uint64_t counts_of(std::uint64_t rows, std::uint64_t slices) noexcept
+{
+    return rows * 256 * (slices == 1 ? 1 : slices + 1);
+}
+
 /// Where a sort keeps what it needs: the counts, and the elements between two of its passes.
 template <class T>
 struct sort_memory {
@@ -36,8 +49,7 @@ struct sort_memory {
 
     template <class Op>
     explicit sort_memory(const Op& op) noexcept
-        : keys(aligned(op.outer * 256 * prim::sort_slices(op.outer, op.n).count * sizeof(std::uint64_t))), values(keys),
-          bytes(keys)
+        : keys(aligned(counts_of(op.outer, slices_of(op).count) * sizeof(std::uint64_t))), values(keys), bytes(keys)
     {
         // A single pass moves the elements to their places.
         if (sizeof(T) == 1)
@@ -86,7 +98,9 @@ struct orders {
     template <class Op>
     static std::size_t launches(const Op& op)
     {
-        return op.n <= prim::short_sort ? 1 : 3 * sizeof(typename Op::value_type);
+        if (op.n <= prim::short_sort)
+            return 1;
+        return (slices_of(op).count == 1 ? 2 : 3) * sizeof(typename Op::value_type);
     }
 
     template <class T>
@@ -112,15 +126,17 @@ struct orders {
         enum class place : std::uint8_t { operand, result, workspace };
         if (op.n <= prim::short_sort)
             return start(op.outer, 3, 0, place::operand, place::result);
-        const auto slices = prim::sort_slices(op.outer, op.n);
+        const auto slices = slices_of(op);
         constexpr std::uint64_t passes = sizeof(typename Op::value_type);
         auto from = place::operand;
         for (std::uint64_t pass = 0; pass < passes; ++pass) {
             const auto to = (passes - pass) % 2 == 1 ? place::result : place::workspace;
-            const std::uint64_t blocks[] = {op.outer * slices.count, op.outer, op.outer * slices.count};
+            // The second launch has a warp for each row and value of the byte.
+            const std::uint64_t blocks[] = {op.outer * slices.count, op.outer * 256 / 8, op.outer * slices.count};
             for (std::uint64_t launch = 0; launch < 3; ++launch)
-                if (auto ec = start(blocks[launch], launch, 8 * pass, from, to))
-                    return ec;
+                if (launch != 1 || slices.count > 1)
+                    if (auto ec = start(blocks[launch], launch, 8 * pass, from, to))
+                        return ec;
             from = to;
         }
         return {};
@@ -133,8 +149,8 @@ struct orders {
         T* const keys[] = {const_cast<T*>(o.data(op.x)), o.data(op.y),
                            memory ? reinterpret_cast<T*>(memory + sort_memory<T>(op).keys) : nullptr};
         return sort_rows(op, [&](std::uint64_t blocks, std::uint64_t launch, std::uint64_t shift, auto from, auto to) {
-            return l.blocks(blocks, launch, sort_shape{op.n, op.outer, flip<T>(op.order)},
-                            prim::sort_slices(op.outer, op.n), shift, keys[int(from)], keys[int(to)], l.workspace);
+            return l.blocks(blocks, launch, sort_shape{op.n, op.outer, flip<T>(op.order)}, slices_of(op), shift,
+                            keys[int(from)], keys[int(to)], l.workspace);
         });
     }
 
@@ -148,9 +164,8 @@ struct orders {
         std::uint64_t* const values[] = {const_cast<std::uint64_t*>(o.data(op.values)), o.data(op.sorted_values),
                                          memory ? reinterpret_cast<std::uint64_t*>(memory + at.values) : nullptr};
         return sort_rows(op, [&](std::uint64_t blocks, std::uint64_t launch, std::uint64_t shift, auto from, auto to) {
-            return l.blocks(blocks, launch, sort_shape{op.n, op.outer, flip<T>(op.order)},
-                            prim::sort_slices(op.outer, op.n), shift, keys[int(from)], values[int(from)], keys[int(to)],
-                            values[int(to)], l.workspace);
+            return l.blocks(blocks, launch, sort_shape{op.n, op.outer, flip<T>(op.order)}, slices_of(op), shift,
+                            keys[int(from)], values[int(from)], keys[int(to)], values[int(to)], l.workspace);
         });
     }
 };

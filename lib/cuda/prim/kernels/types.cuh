@@ -37,6 +37,11 @@ COACCEL_PRIM_FUNCTION u32 threads_where(bool condition)
 {
     return __ballot_sync(0xffffffffu, condition);
 }
+/// The value of this thread of the warp. All threads of the warp call it together.
+COACCEL_PRIM_FUNCTION u64 value_of(u64 value, u32 thread)
+{
+    return __shfl_sync(0xffffffffu, value, static_cast<int>(thread));
+}
 COACCEL_PRIM_FUNCTION u32 bits_in(u32 x)
 {
     return static_cast<u32>(__popc(x));
@@ -46,6 +51,9 @@ COACCEL_PRIM_FUNCTION u32 bit_length(u32 x)
 {
     return static_cast<u32>(32 - __clz(static_cast<int>(x)));
 }
+#define COACCEL_PRIM_UNROLL _Pragma("unroll")
+#else
+#define COACCEL_PRIM_UNROLL
 #endif
 
 typedef float f32;
