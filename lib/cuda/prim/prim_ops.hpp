@@ -61,10 +61,7 @@ struct prim_launch {
     template <class... Arguments>
     error_code blocks(std::uint64_t count, Arguments... arguments) const
     {
-        void* addresses[] = {&arguments...};
-        const auto grid = static_cast<unsigned>(std::clamp<std::uint64_t>(count, 1, most_blocks));
-        return b.check(
-            b.api().cuLaunchKernel(kernel.function, grid, 1, 1, threads, 1, 1, 0, stream, addresses, nullptr));
+        return exactly(std::clamp<std::uint64_t>(count, 1, most_blocks), arguments...);
     }
 
     /// With one thread for each element, up to a limit.
@@ -79,9 +76,25 @@ struct prim_launch {
     error_code elementwise(const prim::layout<Operands>& shape, const bound_op& o, Arguments... arguments) const
     {
         const auto loops = loops_of(shape, detail::operand_of(o, Operands - 1).size);
+        std::size_t largest = 1;
+        for (std::size_t k = 0; k < Operands; ++k)
+            largest = std::max(largest, size_of(detail::operand_of(o, k).type));
+        // As tile_shape in kernels/elementwise.cuh. With a block for each tile, no block waits for two of them.
+        const std::uint64_t tile = threads * std::min<std::uint64_t>((Operands == 2 ? 4 : 2) * (16 / largest), 16);
+        constexpr std::uint64_t most_tiles = std::uint64_t(1) << 20;
+        const std::uint64_t wanted = std::max(std::min(loops.count / threads + 1, most_blocks), loops.count / tile);
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
-            return elements(loops.count, loops, o.operands[K]..., arguments...);
+            return exactly(std::min(wanted, most_tiles), loops, o.operands[K]..., arguments...);
         }(std::make_index_sequence<Operands>());
+    }
+
+private:
+    template <class... Arguments>
+    error_code exactly(std::uint64_t grid, Arguments... arguments) const
+    {
+        void* addresses[] = {&arguments...};
+        return b.check(b.api().cuLaunchKernel(kernel.function, static_cast<unsigned>(grid), 1, 1, threads, 1, 1, 0,
+                                              stream, addresses, nullptr));
     }
 };
 

@@ -98,6 +98,70 @@ TEST_CASE("every grid visits every element once")
             }
 }
 
+TEST_CASE("adjacent elements are computed in tiles, others one by one")
+{
+    std::mt19937 random(14);
+    // In tiles of 16 elements for each thread, or 4 of f64: none, one, and several with a rest.
+    for (const std::uint64_t n : {1, 63, 64, 65, 1000})
+        for (const unsigned blocks : {1u, 3u})
+            for (const std::uint64_t shift : {0, 1}) {
+                CAPTURE(n);
+                CAPTURE(blocks);
+                CAPTURE(shift);
+                const auto run = [&](const auto& kernel) { test::emulate(blocks, 4, kernel); };
+                const auto linear = [&]<int Operands>(code::loops<Operands>, std::uint64_t strides) {
+                    code::loops<Operands> l{};
+                    l.count = l.dims[0] = n;
+                    l.rank = 1;
+                    for (int k = 0; k < Operands; ++k)
+                        l.strides[k][0] = strides >> k & 1;
+                    return l;
+                };
+                std::size_t wrong = 0;
+                auto bytes = test::random_bits<code::u8>(random, n + 2);
+                const auto before = bytes;
+                // In place.
+                run([&] {
+                    code::unary<code::integer_bit_not, code::u8>(linear(code::loops<2>{}, 3), bytes.data() + shift,
+                                                                 bytes.data() + shift);
+                });
+                for (std::uint64_t i = 0; i < n + 2; ++i)
+                    wrong += bytes[i] != (i < shift || i >= n + shift ? before[i] : 255 - before[i]);
+                const auto a = test::random_elements<double>(random, n + 2, -9, 9);
+                const auto b = test::random_elements<double>(random, n + 2, -9, 9);
+                auto less = test::poisoned<code::u8>(n + 2);
+                const auto less_end = less[n];
+                // Each operand is repeated, or both are adjacent.
+                for (const unsigned strides : {5u, 6u, 7u}) {
+                    run([&] {
+                        code::compare<code::compare_less, double>(linear(code::loops<3>{}, strides), a.data() + shift,
+                                                                  b.data(), less.data());
+                    });
+                    for (std::uint64_t i = 0; i < n; ++i)
+                        wrong += less[i] != (a[shift + (strides & 1 ? i : 0)] < b[strides & 2 ? i : 0] ? 1 : 0);
+                    wrong += less[n] != less_end;
+                }
+                auto chosen = test::poisoned<code::i16>(n + 2);
+                const auto chosen_end = chosen[n + 1];
+                const auto one = test::random_bits<code::i16>(random, n);
+                const code::i16 two = 77;
+                run([&] {
+                    code::where<code::i16>(linear(code::loops<4>{}, 11), less.data(), one.data(), &two,
+                                           chosen.data() + shift);
+                });
+                for (std::uint64_t i = 0; i < n; ++i)
+                    wrong += chosen[i + shift] != (less[i] ? one[i] : two);
+                wrong += chosen[n + 1] != chosen_end;
+                auto widened = test::poisoned<double>(n + 1);
+                run([&] {
+                    code::cast<code::i16, double>(linear(code::loops<2>{}, 3), one.data(), widened.data() + shift % 2);
+                });
+                for (std::uint64_t i = 0; i < n; ++i)
+                    wrong += widened[i + shift] != one[i];
+                CHECK(wrong == 0);
+            }
+}
+
 TEST_CASE("indices beyond 32 bits are right")
 {
     code::loops<2> l{};

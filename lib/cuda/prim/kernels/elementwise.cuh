@@ -1,5 +1,7 @@
-// The kernels of the elementwise ops. Each thread computes elements at the distance of the number of threads, with
-// indices of 64 bits, so that every grid computes every number of elements.
+// The kernels of the elementwise ops. Adjacent elements are computed a tile of the block at a time, of which each thread
+// loads several packs before it stores the first result: this many loads in flight hide the latency of the memory. For
+// others, and for the rest, each thread computes elements at the distance of the number of threads, with indices of 64
+// bits, so that every grid computes every number of elements.
 
 namespace coaccel_prim {
 
@@ -37,11 +39,12 @@ COACCEL_PRIM_FUNCTION places<Operands> places_of(const loops<Operands>& l, Index
     return p;
 }
 
+/// Calls `body` for the places of the elements from `first` on.
 template <int Operands, class Body>
-COACCEL_PRIM_FUNCTION void for_each(const loops<Operands>& l, const Body& body)
+COACCEL_PRIM_FUNCTION void for_each(const loops<Operands>& l, const Body& body, u64 first = 0)
 {
     const u64 step = u64(gridDim.x) * blockDim.x;
-    u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x;
+    u64 i = first + u64(blockIdx.x) * blockDim.x + threadIdx.x;
     if (l.rank == 1) {
         for (; i < l.count; i += step) {
             places<Operands> p;
@@ -59,107 +62,244 @@ COACCEL_PRIM_FUNCTION void for_each(const loops<Operands>& l, const Body& body)
     }
 }
 
-template <class Function, class T>
-struct unary_body {
-    const T* x;
-    T* y;
-    __device__ void operator()(const u64* at) const
+/// Adjacent elements that a thread loads or stores at a time.
+template <class T, u64 Size = 16 / sizeof(T)>
+struct alignas(Size * sizeof(T)) pack {
+    static constexpr u64 size = Size;
+    T of[Size];
+};
+
+/// How a tile is divided: `packs` of `size` elements for each thread. At most 16 elements, because the code of the
+/// function is repeated for each of them. As in prim_launch::elementwise.
+template <u64 Largest, u64 Packs>
+struct tile_shape {
+    static constexpr u64 size = 16 / Largest;
+    static constexpr u64 packs = Packs * size <= 16 ? Packs : 16 / size;
+};
+
+/// The size of the largest one of these types.
+template <class T, class... Rest>
+constexpr u64 largest = sizeof(T) > largest<Rest...> ? sizeof(T) : largest<Rest...>;
+template <class T>
+constexpr u64 largest<T> = sizeof(T);
+
+/// What a thread has of an operand.
+template <class T, class Shape>
+struct tile {
+    pack<T, Shape::size> packs[Shape::packs];
+
+    /// The packs of this thread in the tile in which its first one is at `first`. With stride 0 all elements are *x.
+    COACCEL_PRIM_MEMBER void load(const T* x, u64 stride, u64 first)
     {
-        y[at[1]] = computed<T>::store(Function::of(computed<T>::load(x[at[0]])));
+        if (stride != 0) {
+            COACCEL_PRIM_UNROLL
+            for (u64 p = 0; p < Shape::packs; ++p)
+                packs[p] = *reinterpret_cast<const pack<T, Shape::size>*>(x + first + p * blockDim.x * Shape::size);
+            return;
+        }
+        const T value = *x;
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < Shape::packs; ++p)
+            COACCEL_PRIM_UNROLL
+            for (u64 k = 0; k < Shape::size; ++k)
+                packs[p].of[k] = value;
+    }
+    COACCEL_PRIM_MEMBER void store(T* y, u64 first) const
+    {
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < Shape::packs; ++p)
+            *reinterpret_cast<pack<T, Shape::size>*>(y + first + p * blockDim.x * Shape::size) = packs[p];
+    }
+    COACCEL_PRIM_FUNCTION bool fits(const T* x, u64 stride)
+    {
+        return stride == 0 || (stride == 1 && reinterpret_cast<u64>(x) % sizeof(pack<T, Shape::size>) == 0);
     }
 };
 
-template <class Function, class T>
-__global__ void unary(loops<2> l, const T* x, T* y)
+// y = map.of(...) for one, two and three operands: of one element at places in the operands, and of a tile.
+template <class Map, class X, class Y>
+struct map_one {
+    typedef tile_shape<largest<X, Y>, 4> shape;
+    Map map;
+    const X* x;
+    Y* y;
+
+    __device__ void operator()(const u64* at) const { y[at[1]] = map.of(x[at[0]]); }
+
+    __device__ bool adjacent(const loops<2>& l) const
+    {
+        return l.strides[1][0] == 1 && tile<X, shape>::fits(x, l.strides[0][0]) && tile<Y, shape>::fits(y, 1);
+    }
+    __device__ void compute(const loops<2>& l, u64 first) const
+    {
+        tile<X, shape> from;
+        tile<Y, shape> to;
+        from.load(x, l.strides[0][0], first);
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < shape::packs; ++p)
+            COACCEL_PRIM_UNROLL
+            for (u64 k = 0; k < shape::size; ++k)
+                to.packs[p].of[k] = map.of(from.packs[p].of[k]);
+        to.store(y, first);
+    }
+};
+
+template <class Map, class A, class B, class Y>
+struct map_two {
+    typedef tile_shape<largest<A, B, Y>, 2> shape;
+    Map map;
+    const A* a;
+    const B* b;
+    Y* y;
+
+    __device__ void operator()(const u64* at) const { y[at[2]] = map.of(a[at[0]], b[at[1]]); }
+
+    __device__ bool adjacent(const loops<3>& l) const
+    {
+        return l.strides[2][0] == 1 && tile<A, shape>::fits(a, l.strides[0][0]) &&
+               tile<B, shape>::fits(b, l.strides[1][0]) && tile<Y, shape>::fits(y, 1);
+    }
+    __device__ void compute(const loops<3>& l, u64 first) const
+    {
+        tile<A, shape> left;
+        tile<B, shape> right;
+        tile<Y, shape> to;
+        left.load(a, l.strides[0][0], first);
+        right.load(b, l.strides[1][0], first);
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < shape::packs; ++p)
+            COACCEL_PRIM_UNROLL
+            for (u64 k = 0; k < shape::size; ++k)
+                to.packs[p].of[k] = map.of(left.packs[p].of[k], right.packs[p].of[k]);
+        to.store(y, first);
+    }
+};
+
+template <class Map, class A, class B, class C, class Y>
+struct map_three {
+    typedef tile_shape<largest<A, B, C, Y>, 2> shape;
+    Map map;
+    const A* a;
+    const B* b;
+    const C* c;
+    Y* y;
+
+    __device__ void operator()(const u64* at) const { y[at[3]] = map.of(a[at[0]], b[at[1]], c[at[2]]); }
+
+    __device__ bool adjacent(const loops<4>& l) const
+    {
+        return l.strides[3][0] == 1 && tile<A, shape>::fits(a, l.strides[0][0]) &&
+               tile<B, shape>::fits(b, l.strides[1][0]) && tile<C, shape>::fits(c, l.strides[2][0]) &&
+               tile<Y, shape>::fits(y, 1);
+    }
+    __device__ void compute(const loops<4>& l, u64 first) const
+    {
+        tile<A, shape> one;
+        tile<B, shape> two;
+        tile<C, shape> three;
+        tile<Y, shape> to;
+        one.load(a, l.strides[0][0], first);
+        two.load(b, l.strides[1][0], first);
+        three.load(c, l.strides[2][0], first);
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < shape::packs; ++p)
+            COACCEL_PRIM_UNROLL
+            for (u64 k = 0; k < shape::size; ++k)
+                to.packs[p].of[k] = map.of(one.packs[p].of[k], two.packs[p].of[k], three.packs[p].of[k]);
+        to.store(y, first);
+    }
+};
+
+/// In place, each thread has loaded its part of a tile before it stores it. Operands that overlap otherwise are refused.
+template <int Operands, class Map>
+COACCEL_PRIM_FUNCTION void map_each(const loops<Operands>& l, const Map& map)
 {
-    for_each(l, unary_body<Function, T>{x, y});
+    u64 done = 0;
+    if (l.rank == 1 && map.adjacent(l)) {
+        const u64 length = u64(blockDim.x) * Map::shape::packs * Map::shape::size;
+        for (u64 t = blockIdx.x; t < l.count / length; t += gridDim.x)
+            map.compute(l, t * length + threadIdx.x * Map::shape::size);
+        done = l.count / length * length;
+    }
+    for_each(l, map, done);
 }
 
 template <class Function, class T>
-struct binary_body {
-    const T* a;
-    const T* b;
-    T* c;
-    __device__ void operator()(const u64* at) const
-    {
-        c[at[2]] = computed<T>::store(Function::of(computed<T>::load(a[at[0]]), computed<T>::load(b[at[1]])));
-    }
+struct computed_one {
+    COACCEL_PRIM_FUNCTION T of(T x) { return computed<T>::store(Function::of(computed<T>::load(x))); }
 };
 
 template <class Function, class T>
-__global__ void binary(loops<3> l, const T* a, const T* b, T* c)
+COACCEL_PRIM_KERNEL unary(loops<2> l, const T* x, T* y)
 {
-    for_each(l, binary_body<Function, T>{a, b, c});
+    map_each(l, map_one<computed_one<Function, T>, T, T>{{}, x, y});
 }
 
 template <class Function, class T>
-struct compare_body {
-    const T* a;
-    const T* b;
-    u8* c;
-    __device__ void operator()(const u64* at) const
+struct computed_two {
+    COACCEL_PRIM_FUNCTION T of(T a, T b)
     {
-        c[at[2]] = Function::of(computed<T>::load(a[at[0]]), computed<T>::load(b[at[1]])) ? 1 : 0;
+        return computed<T>::store(Function::of(computed<T>::load(a), computed<T>::load(b)));
     }
 };
 
 template <class Function, class T>
-__global__ void compare(loops<3> l, const T* a, const T* b, u8* c)
+COACCEL_PRIM_KERNEL binary(loops<3> l, const T* a, const T* b, T* c)
 {
-    for_each(l, compare_body<Function, T>{a, b, c});
+    map_each(l, map_two<computed_two<Function, T>, T, T, T>{{}, a, b, c});
 }
 
 template <class Function, class T>
-struct ternary_body {
-    const T* a;
-    const T* b;
-    const T* c;
-    T* d;
-    __device__ void operator()(const u64* at) const
+struct compared {
+    COACCEL_PRIM_FUNCTION u8 of(T a, T b) { return Function::of(computed<T>::load(a), computed<T>::load(b)) ? 1 : 0; }
+};
+
+template <class Function, class T>
+COACCEL_PRIM_KERNEL compare(loops<3> l, const T* a, const T* b, u8* c)
+{
+    map_each(l, map_two<compared<Function, T>, T, T, u8>{{}, a, b, c});
+}
+
+template <class Function, class T>
+struct computed_three {
+    COACCEL_PRIM_FUNCTION T of(T a, T b, T c)
     {
-        d[at[3]] = computed<T>::store(Function::of(computed<T>::load(a[at[0]]), computed<T>::load(b[at[1]]),
-                                                   computed<T>::load(c[at[2]])));
+        return computed<T>::store(Function::of(computed<T>::load(a), computed<T>::load(b), computed<T>::load(c)));
     }
 };
 
 template <class Function, class T>
-__global__ void ternary(loops<4> l, const T* a, const T* b, const T* c, T* d)
+COACCEL_PRIM_KERNEL ternary(loops<4> l, const T* a, const T* b, const T* c, T* d)
 {
-    for_each(l, ternary_body<Function, T>{a, b, c, d});
+    map_each(l, map_three<computed_three<Function, T>, T, T, T, T>{{}, a, b, c, d});
 }
 
 template <class T>
-struct where_body {
-    const u8* mask;
-    const T* a;
-    const T* b;
-    T* c;
-    __device__ void operator()(const u64* at) const { c[at[3]] = mask[at[0]] ? a[at[1]] : b[at[2]]; }
+struct chosen {
+    COACCEL_PRIM_FUNCTION T of(u8 mask, T a, T b) { return mask ? a : b; }
 };
 
 template <class T>
-__global__ void where(loops<4> l, const u8* mask, const T* a, const T* b, T* c)
+COACCEL_PRIM_KERNEL where(loops<4> l, const u8* mask, const T* a, const T* b, T* c)
 {
-    for_each(l, where_body<T>{mask, a, b, c});
+    map_each(l, map_three<chosen<T>, u8, T, T, T>{{}, mask, a, b, c});
 }
 
 template <class T>
-struct clamp_body {
-    const T* x;
-    T* y;
+struct clamped {
     T low;
     T high;
-    __device__ void operator()(const u64* at) const
+    __device__ T of(T x) const
     {
-        y[at[1]] = computed<T>::store(
-            ternary_clamp::of(computed<T>::load(x[at[0]]), computed<T>::load(low), computed<T>::load(high)));
+        return computed<T>::store(
+            ternary_clamp::of(computed<T>::load(x), computed<T>::load(low), computed<T>::load(high)));
     }
 };
 
 template <class T>
-__global__ void clamp(loops<2> l, const T* x, T* y, T low, T high)
+COACCEL_PRIM_KERNEL clamp(loops<2> l, const T* x, T* y, T low, T high)
 {
-    for_each(l, clamp_body<T>{x, y, low, high});
+    map_each(l, map_one<clamped<T>, T, T>{{low, high}, x, y});
 }
 
 // Conversions: `wide` is what an element is converted through, float, double, i64 or u64, each of which has all its
@@ -295,16 +435,9 @@ struct conversion<c128, c64> {
 };
 
 template <class From, class To>
-struct cast_body {
-    const From* x;
-    To* y;
-    __device__ void operator()(const u64* at) const { y[at[1]] = conversion<From, To>::of(x[at[0]]); }
-};
-
-template <class From, class To>
-__global__ void cast(loops<2> l, const From* x, To* y)
+COACCEL_PRIM_KERNEL cast(loops<2> l, const From* x, To* y)
 {
-    for_each(l, cast_body<From, To>{x, y});
+    map_each(l, map_one<conversion<From, To>, From, To>{{}, x, y});
 }
 
 // Real numbers are computed in f64, integers in 64 bits.
@@ -323,7 +456,7 @@ COACCEL_PRIM_FUNCTION i64 element_of_sequence(C start, C step, u64 i)
 }
 
 template <class T>
-__global__ void sequence(u64 count, T* dst, T start, T step)
+COACCEL_PRIM_KERNEL sequence(u64 count, T* dst, T start, T step)
 {
     const u64 distance = u64(gridDim.x) * blockDim.x;
     for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += distance)

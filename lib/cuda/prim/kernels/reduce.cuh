@@ -71,13 +71,6 @@ COACCEL_PRIM_FUNCTION typename Fold::state joined(const typename Fold::state& ow
     return all;
 }
 
-/// As many elements as a thread loads at a time.
-template <class T>
-struct alignas(16) pack {
-    static constexpr u64 size = 16 / sizeof(T);
-    T of[size];
-};
-
 /// Elements that are read one by one, at places that `at` computes.
 template <class Fold, class T, class At>
 COACCEL_PRIM_FUNCTION typename Fold::state block_fold(const T* x, const At& at, u64 begin, u64 end)

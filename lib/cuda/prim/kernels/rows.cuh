@@ -4,20 +4,17 @@
 namespace coaccel_prim {
 
 template <class Function, class T>
-struct bias_body {
-    const T* x;
-    const T* bias;
-    T* y;
-    __device__ void operator()(const u64* at) const
+struct biased {
+    COACCEL_PRIM_FUNCTION T of(T x, T bias)
     {
-        y[at[2]] = computed<T>::store(Function::of(computed<T>::load(x[at[0]]) + computed<T>::load(bias[at[1]])));
+        return computed<T>::store(Function::of(computed<T>::load(x) + computed<T>::load(bias)));
     }
 };
 
 template <class Function, class T>
-__global__ void bias_activation(loops<3> l, const T* x, const T* bias, T* y)
+COACCEL_PRIM_KERNEL bias_activation(loops<3> l, const T* x, const T* bias, T* y)
 {
-    for_each(l, bias_body<Function, T>{x, bias, y});
+    map_each(l, map_two<biased<Function, T>, T, T, T>{{}, x, bias, y});
 }
 
 struct adding {

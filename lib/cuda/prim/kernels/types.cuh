@@ -51,8 +51,12 @@ COACCEL_PRIM_FUNCTION u32 bit_length(u32 x)
 {
     return static_cast<u32>(32 - __clz(static_cast<int>(x)));
 }
+#define COACCEL_PRIM_MEMBER __device__ __forceinline__
+#define COACCEL_PRIM_KERNEL __global__ void __launch_bounds__(256)
 #define COACCEL_PRIM_UNROLL _Pragma("unroll")
 #else
+#define COACCEL_PRIM_MEMBER inline
+#define COACCEL_PRIM_KERNEL static void
 #define COACCEL_PRIM_UNROLL
 #endif
 
