@@ -45,20 +45,20 @@ struct row_slices {
     std::uint64_t length = 0;
 };
 
-/// `adjacent`: the elements of a row are adjacent, so that the threads of a block read them together.
-inline row_slices slices_of(std::uint64_t rows, std::uint64_t elements, bool adjacent) noexcept
+/// `adjacent`: the elements of a row are adjacent, so that the threads of a block read them together. `least`: the
+/// elements of the shortest slice of several ones, a power of two.
+inline row_slices slices_of(std::uint64_t rows, std::uint64_t elements, bool adjacent, std::uint64_t least) noexcept
 {
     constexpr std::uint64_t short_row = 32;
     constexpr std::uint64_t many_rows = 8192;
-    constexpr std::uint64_t least_slice = 8192;
     constexpr std::uint64_t most_slices = 2048;
     if (elements <= short_row || (!adjacent && rows >= many_rows))
         return {.by_thread = 1, .count = 1, .length = elements};
-    const std::uint64_t wanted = std::min(elements / least_slice, most_slices / std::min(rows, most_slices));
+    const std::uint64_t wanted = std::min(elements / least, most_slices / std::min(rows, most_slices));
     const std::uint64_t count = std::max<std::uint64_t>(wanted, 1);
     // A multiple of what a block reads at a time, so that only the last slice has a rest. Cannot overflow: there are at
-    // least as many slices of `least_slice` elements.
-    constexpr std::uint64_t unit = 4096;
+    // least as many slices of `least` elements.
+    const std::uint64_t unit = least / 2;
     const std::uint64_t length = count == 1 ? elements : (elements / count + unit - 1) / unit * unit;
     return {.by_thread = 0, .count = (elements - 1) / length + 1, .length = length};
 }

@@ -21,7 +21,9 @@ struct reductions {
     {
         const auto l = prim::reduction_loops(op.shape, op.x.size());
         const bool adjacent = l.elements.strides[0][l.elements.rank - 1] == 1;
-        return {l, prim::slices_of(l.results.count, l.elements.count, adjacent)};
+        // 32 KiB, twice what a block reads at a time.
+        constexpr std::uint64_t least = (std::uint64_t(32) << 10) / sizeof(typename Op::value_type);
+        return {l, prim::slices_of(l.results.count, l.elements.count, adjacent, least)};
     }
 
     template <class T>

@@ -19,7 +19,8 @@ struct scans {
     template <class T>
     static prim::row_slices divide(const prim::scan<T>& op)
     {
-        return prim::slices_of(op.outer * op.inner, op.n, op.inner == 1);
+        constexpr std::uint64_t least = 8192;
+        return prim::slices_of(op.outer * op.inner, op.n, op.inner == 1, least);
     }
 
     template <class T>

@@ -49,7 +49,7 @@ TEST_SUITE_BEGIN("prim reduction kernels");
 TEST_CASE("a row in any number of slices")
 {
     std::mt19937 random(61);
-    for (const std::uint64_t n : {1, 7, 8, 9, 64, 65, 200})
+    for (const std::uint64_t n : {1, 7, 8, 9, 64, 65, 127, 128, 300})
         for (const std::uint64_t length : {1, 5, 16, 1000}) {
             CAPTURE(n);
             CAPTURE(length);
@@ -219,20 +219,23 @@ TEST_CASE("how rows are divided depends on the shape only, and covers them")
     using coaccel::prim::slices_of;
     for (const std::uint64_t rows : {1ull, 5ull, 3000ull, 1ull << 40})
         for (const std::uint64_t n : {1ull, 32ull, 33ull, 8191ull, 100000ull, 1ull << 26, (1ull << 40) + 1})
-            for (const bool adjacent : {false, true}) {
-                if (rows > (1ull << 40) / n * 64)
-                    continue;
-                const auto s = slices_of(rows, n, adjacent);
-                CAPTURE(rows);
-                CAPTURE(n);
-                CHECK(s.count >= 1);
-                CHECK((s.count - 1) * s.length < n);
-                CHECK((n - 1) / s.length + 1 == s.count);
-                CHECK((s.count == 1 || rows * s.count <= 2048));
-                CHECK((!s.by_thread || s.count == 1));
-            }
+            for (const bool adjacent : {false, true})
+                for (const std::uint64_t least : {4096, 8192, 32768}) {
+                    if (rows > (1ull << 40) / n * 64)
+                        continue;
+                    const auto s = slices_of(rows, n, adjacent, least);
+                    CAPTURE(rows);
+                    CAPTURE(n);
+                    CAPTURE(least);
+                    CHECK(s.count >= 1);
+                    CHECK((s.count - 1) * s.length < n);
+                    CHECK((n - 1) / s.length + 1 == s.count);
+                    CHECK((s.count == 1 || rows * s.count <= 2048));
+                    CHECK((s.count == 1 || s.length >= least));
+                    CHECK((!s.by_thread || s.count == 1));
+                }
     // Enough blocks for a large vector.
-    CHECK(slices_of(1, 1 << 26, true).count > 1000);
+    CHECK(slices_of(1, 1 << 26, true, 8192).count > 1000);
 }
 
 TEST_SUITE_END();

@@ -85,16 +85,35 @@ COACCEL_PRIM_FUNCTION typename Fold::state block_fold(const T* x, const At& at, 
     return joined<Fold>(own, end - begin);
 }
 
-/// Adjacent elements, a pack at a time.
+/// Adjacent elements, a pack at a time: several for each thread, which are all loaded before the first one is joined,
+/// then the rest one by one. Each thread joins its elements in the same order, wherever x is.
 template <class Fold, class T>
 COACCEL_PRIM_FUNCTION typename Fold::state block_fold_adjacent(const T* x, u64 begin, u64 end)
 {
     constexpr u64 size = pack<T>::size;
+    constexpr u64 packs = 4;
+    const u64 distance = u64(blockDim.x) * size;
+    const u64 length = end - begin;
+    const bool aligned = reinterpret_cast<u64>(x + begin) % 16 == 0;
     typename Fold::state own = typename Fold::state();
     bool any = false;
-    const bool aligned = reinterpret_cast<u64>(x + begin) % 16 == 0;
-    const u64 length = end - begin;
-    for (u64 i = u64(threadIdx.x) * size; i < length; i += u64(blockDim.x) * size) {
+    u64 i = u64(threadIdx.x) * size;
+    for (u64 tile = packs * distance; aligned && tile <= length; tile += packs * distance) {
+        pack<T> loaded[packs];
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < packs; ++p)
+            loaded[p] = *reinterpret_cast<const pack<T>*>(x + begin + i + p * distance);
+        COACCEL_PRIM_UNROLL
+        for (u64 p = 0; p < packs; ++p)
+            COACCEL_PRIM_UNROLL
+            for (u64 k = 0; k < size; ++k) {
+                const typename Fold::state next = Fold::start(loaded[p].of[k], begin + i + p * distance + k);
+                own = any || p + k > 0 ? Fold::join(own, next) : next;
+            }
+        any = true;
+        i += packs * distance;
+    }
+    for (; i < length; i += distance) {
         const u64 at = begin + i;
         const u64 count = length - i < size ? length - i : size;
         pack<T> p;
