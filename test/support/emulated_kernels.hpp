@@ -75,6 +75,12 @@ inline u32 threads_with_same(u32 value)
 }
 
 /// All threads of the warp call it together.
+inline u32 threads_with_same_byte(u32 value)
+{
+    return threads_with_same(value);
+}
+
+/// All threads of the warp call it together.
 inline u64 value_of(u64 value, u32 thread)
 {
     static std::array<u64, 256> all;

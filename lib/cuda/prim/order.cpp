@@ -27,11 +27,13 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept
     return (bytes + 15) / 16 * 16;
 }
 
-/// The slices of each row.
+/// The slices of each row. The tile is that of the kernel.
 template <class Op>
 prim::order_slices slices_of(const Op& op) noexcept
 {
-    return prim::sort_slices(op.outer, op.n);
+    constexpr bool pairs = requires { op.sorted_values; };
+    constexpr std::uint64_t by_thread = pairs || sizeof(typename Op::value_type) == 8 ? 8 : 16;
+    return prim::sort_slices(op.outer, op.n, prim_launch::threads * by_thread);
 }
 
 /// Counts for each value of a byte in each row and, if there are several slices, in each slice.

@@ -1,3 +1,4 @@
+#include "prim/order_slices.hpp"
 #include "support/emulated_kernels.hpp"
 #include "support/prim.hpp"
 
@@ -27,6 +28,60 @@ std::vector<std::uint64_t> sorted_indices(const code::i16* x, std::uint64_t n, b
     std::stable_sort(made.begin(), made.end(),
                      [&](std::uint64_t a, std::uint64_t b) { return descending ? x[a] > x[b] : x[a] < x[b]; });
     return made;
+}
+
+/// How many elements are not where a stable sort of each row by `key` places them. `places` has the sorted indices.
+template <class T, class Key>
+std::size_t wrong_places(const std::vector<T>& x, const std::vector<T>& sorted, const std::vector<code::u64>& places,
+                         std::uint64_t n, const Key& key)
+{
+    std::size_t wrong = 0;
+    std::vector<std::uint64_t> expected(n);
+    for (std::uint64_t row = 0; row < x.size(); row += n) {
+        std::iota(expected.begin(), expected.end(), row);
+        std::ranges::stable_sort(expected, {}, [&](std::uint64_t i) { return key(x[i]); });
+        for (std::uint64_t i = 0; i < n; ++i)
+            wrong += places[row + i] != expected[i] || !test::same_bytes(sorted[row + i], x[expected[i]]);
+    }
+    return wrong;
+}
+
+struct rows_and_slices {
+    std::uint64_t outer, n, length;
+};
+
+/// Sorts keys with and without values by one of their bytes.
+template <class T>
+void check_step(const rows_and_slices& r, int shift, bool descending)
+{
+    const auto& [outer, n, length] = r;
+    CAPTURE(n);
+    CAPTURE(length);
+    std::mt19937 random(84);
+    // Many different bytes, then the same one.
+    auto x = test::random_bits<T>(random, outer * n);
+    std::fill(x.begin() + static_cast<std::ptrdiff_t>(n / 3), x.begin() + static_cast<std::ptrdiff_t>(n / 2), x[0]);
+    const auto s = sliced(n, length);
+    const code::sort_shape shape{n, outer, descending ? ~code::u64(0) >> (64 - 8 * sizeof(T)) : 0};
+    std::vector<code::u64> counts(outer * 256 * (s.count + 1));
+    std::vector<code::u64> indices(x.size());
+    std::iota(indices.begin(), indices.end(), 0);
+    auto keys = test::poisoned<T>(x.size());
+    auto alone = keys;
+    auto places = test::poisoned<code::u64>(x.size());
+    for (const code::u64 launch : {0, 1, 2})
+        if (launch != 1 || s.count > 1)
+            test::emulate_together(2, 256, [&] {
+                code::sort_pairs<T>(launch, shape, s, static_cast<code::u64>(shift), x.data(), indices.data(),
+                                    keys.data(), places.data(), counts.data());
+            });
+    // The counts are the same.
+    test::emulate_together(2, 256, [&] {
+        code::sort<T>(2, shape, s, static_cast<code::u64>(shift), x.data(), alone.data(), counts.data());
+    });
+    const auto byte = [&](const T& v) { return code::digit_of(v, shape, shift); };
+    CHECK(wrong_places(x, keys, places, n, byte) == 0);
+    CHECK(wrong_places(x, alone, places, n, byte) == 0);
 }
 
 } // namespace
@@ -73,55 +128,53 @@ TEST_CASE("top_k of any number of slices")
                 }
 }
 
-TEST_CASE("sort by bytes, and of short rows")
+TEST_CASE("sort of short rows")
 {
     std::mt19937 random(82);
-    struct {
-        std::uint64_t n, length;
-    } constexpr rows[] = {{1, 1}, {256, 256}, {300, 256}, {300, 50}, {5000, 4096}};
-    for (const auto& [n, length] : rows)
+    for (const std::uint64_t n : {1, 64, 300})
         for (const bool descending : {false, true}) {
-            CAPTURE(n);
-            CAPTURE(length);
             constexpr std::uint64_t outer = 2;
-            auto x = test::random_elements<code::i16>(random, outer * n, -500, 500);
-            std::vector<code::u64> values(x.size());
-            std::iota(values.begin(), values.end(), 7);
-            const auto s = sliced(n, length);
+            auto x = test::random_elements<code::i16>(random, outer * n, -50, 50);
             const code::sort_shape shape{n, outer, descending ? 0xffffu : 0u};
-            std::vector<code::u64> counts(outer * 256 * (s.count + 1));
-            std::vector<code::i16> keys[] = {x, test::poisoned<code::i16>(x.size()),
-                                             test::poisoned<code::i16>(x.size())};
-            std::vector<code::u64> pairs[] = {values, test::poisoned<code::u64>(x.size()),
-                                              test::poisoned<code::u64>(x.size())};
-            for (const code::u64 pass : {0, 1})
-                for (const code::u64 launch : {0, 1, 2})
-                    if (launch != 1 || s.count > 1)
-                        test::emulate_together(2, 256, [&] {
-                            code::sort_pairs<code::i16>(launch, shape, s, 8 * pass, keys[pass].data(),
-                                                        pairs[pass].data(), keys[pass + 1].data(),
-                                                        pairs[pass + 1].data(), counts.data());
-                        });
-            auto at_once = test::poisoned<code::i16>(x.size());
-            test::emulate(2, 32, [&] { code::sort<code::i16>(3, shape, s, 0, x.data(), at_once.data(), nullptr); });
-            std::size_t wrong = 0;
-            for (std::uint64_t row = 0; row < outer; ++row) {
-                const auto expected = sorted_indices(x.data() + row * n, n, descending);
-                for (std::uint64_t i = 0; i < n; ++i) {
-                    const std::uint64_t at = row * n + expected[i];
-                    wrong += keys[2][row * n + i] != x[at];
-                    wrong += pairs[2][row * n + i] != values[at];
-                    wrong += at_once[row * n + i] != x[at];
-                }
-            }
-            CHECK(wrong == 0);
+            auto y = test::poisoned<code::i16>(x.size());
+            auto z = y;
+            std::vector<code::u64> values(x.size());
+            std::iota(values.begin(), values.end(), 0);
+            auto sorted = test::poisoned<code::u64>(x.size());
+            test::emulate(2, 32, [&] {
+                code::sort<code::i16>(3, shape, {1, n}, 0, x.data(), y.data(), nullptr);
+                code::sort_pairs<code::i16>(3, shape, {1, n}, 0, x.data(), values.data(), z.data(), sorted.data(),
+                                            nullptr);
+            });
+            const auto key = [&](code::i16 v) { return descending ? -v : v; };
+            CHECK(wrong_places(x, y, sorted, n, key) == 0);
+            CHECK(y == z);
         }
+}
+
+TEST_CASE("sort by one byte, with one and several tiles, slices and rows")
+{
+    // A tile has 4096 elements, or 2048 with values and of 8 bytes.
+    check_step<code::i16>({2, 5001, 4096}, 8, false);
+    check_step<code::u8>({1, 8200, 8192}, 0, true);
+    check_step<code::f16>({3, 700, 700}, 0, true);
+    check_step<code::f32>({1, 4097, 4097}, 24, true);
+    check_step<code::i64>({2, 2100, 2048}, 0, false);
+    check_step<code::f64>({1, 2049, 2049}, 56, false);
+}
+
+TEST_CASE("the tiles of all types fit into the shared memory of a block, with the sums of the warps")
+{
+    CHECK(sizeof(code::sort_tile<true, code::f64>) + 64 <= 48 << 10);
+    CHECK(sizeof(code::sort_tile<true, code::u8>) + 64 <= 48 << 10);
+    CHECK(sizeof(code::sort_tile<false, code::f64>) + 64 <= 48 << 10);
+    CHECK(sizeof(code::sort_tile<false, code::f32>) + 64 <= 48 << 10);
 }
 
 TEST_CASE("the counts of any number of slices are added")
 {
     std::mt19937 random(83);
-    for (const std::uint64_t slices : {2, 33, 300}) {
+    for (const std::uint64_t slices : {33, 150}) {
         CAPTURE(slices);
         constexpr std::uint64_t outer = 1;
         auto counts = test::random_elements<code::u64>(random, outer * 256 * slices, 0, 1000);
@@ -138,6 +191,20 @@ TEST_CASE("the counts of any number of slices are added")
             3, 256, [&] { code::sort<code::u8>(1, {1, outer, 0}, {slices, 1}, 0, nullptr, nullptr, counts.data()); });
         CHECK(counts == expected);
     }
+}
+
+TEST_CASE("the slices of a sort cover its rows with whole tiles")
+{
+    for (const std::uint64_t tile : {2048, 4096})
+        for (const std::uint64_t rows : {1ull, 3ull, 100000ull})
+            for (const std::uint64_t n : {513ull, 4096ull, 8191ull, 8192ull, 9001ull, 1ull << 26, (1ull << 40) + 1}) {
+                const auto s = coaccel::prim::sort_slices(rows, n, tile);
+                CAPTURE(n);
+                CHECK((s.count - 1) * s.length < n);
+                CHECK((n - 1) / s.length + 1 == s.count);
+                CHECK((s.count == 1 || s.length % tile == 0));
+                CHECK((s.count == 1 || rows * s.count <= 528));
+            }
 }
 
 TEST_SUITE_END();

@@ -12,34 +12,50 @@ struct sort_shape {
     u64 flip;
 };
 
-/// Keys and their values, which are absent in `sort`.
+/// Keys and, if `Pairs`, their values.
 template <class T>
 struct sort_items {
     T* keys;
     u64* values;
 };
 
+/// Keys of up to 4 bytes are compared in 32 bits.
+template <bool Wide>
+struct sort_number {
+    typedef u32 type;
+};
+template <>
+struct sort_number<true> {
+    typedef u64 type;
+};
+
 template <class T>
-COACCEL_PRIM_FUNCTION void put_item(const sort_items<T>& to, u64 at, const sort_items<T>& from, u64 i)
+COACCEL_PRIM_FUNCTION typename sort_number<(sizeof(T) > 4)>::type sort_number_of(T x, u64 flip)
 {
-    to.keys[at] = from.keys[i];
-    if (to.values)
-        to.values[at] = from.values[i];
+    return static_cast<typename sort_number<(sizeof(T) > 4)>::type>(sort_key(x, flip));
 }
 
 template <class T>
+COACCEL_PRIM_FUNCTION u32 digit_of(T x, const sort_shape& l, int shift)
+{
+    return static_cast<u32>(sort_number_of(x, l.flip) >> shift) & 255;
+}
+
+template <bool Pairs, class T>
 COACCEL_PRIM_FUNCTION void sort_short_rows(const sort_shape& l, const sort_items<T>& from, const sort_items<T>& to)
 {
     for (u64 row = blockIdx.x; row < l.outer; row += gridDim.x)
         for (u64 i = threadIdx.x; i < l.n; i += blockDim.x) {
             const T* keys = from.keys + row * l.n;
-            const u64 own = sort_key(keys[i], l.flip);
+            const auto own = sort_number_of(keys[i], l.flip);
             u64 before = 0;
             for (u64 k = 0; k < l.n; ++k) {
-                const u64 other = sort_key(keys[k], l.flip);
+                const auto other = sort_number_of(keys[k], l.flip);
                 before += other < own || (other == own && k < i) ? 1 : 0;
             }
-            put_item(to, row * l.n + before, from, row * l.n + i);
+            to.keys[row * l.n + before] = keys[i];
+            if (Pairs)
+                to.values[row * l.n + before] = from.values[row * l.n + i];
         }
 }
 
@@ -79,29 +95,31 @@ COACCEL_PRIM_FUNCTION void count_digits(const sort_shape& l, const order_slices&
                                         u64* counts)
 {
     __shared__ u32 own[256];
+    constexpr u64 size = pack<T>::size;
     for (u64 item = blockIdx.x; item < l.outer * s.count; item += gridDim.x) {
         const u64 row = item / s.count;
         const u64 slice = item % s.count;
         const u64 begin = slice * s.length;
-        const u64 end = begin + s.length < l.n ? begin + s.length : l.n;
-        u64* to = counts + row * 256 * s.count + slice;
-        for (unsigned d = threadIdx.x; d < 256; d += blockDim.x)
-            to[d * s.count] = 0;
-        // A counter of 32 bits would overflow in a slice of more elements.
-        constexpr u64 most = u64(1) << 31;
-        for (u64 part = begin; part < end; part += most) {
-            const u64 part_end = end - part < most ? end : part + most;
-            for (unsigned d = threadIdx.x; d < 256; d += blockDim.x)
-                own[d] = 0;
-            __syncthreads();
-            for (u64 i = part + threadIdx.x; i < part_end; i += blockDim.x)
-                atomicAdd(&own[(sort_key(keys[row * l.n + i], l.flip) >> shift) & 255], 1u);
-            __syncthreads();
-            for (unsigned d = threadIdx.x; d < 256; d += blockDim.x)
-                to[d * s.count] += own[d];
-            // The next part writes there.
-            __syncthreads();
+        const u64 length = l.n - begin < s.length ? l.n - begin : s.length;
+        const T* const from = keys + row * l.n + begin;
+        own[threadIdx.x] = 0;
+        __syncthreads();
+        // Up to the first aligned element, then packs, then the rest.
+        const u64 unaligned = (16 - reinterpret_cast<u64>(from) % 16) % 16 / sizeof(T);
+        const u64 head = unaligned < length ? unaligned : length;
+        const u64 packs = (length - head) / size;
+        for (u64 i = threadIdx.x; i < head; i += blockDim.x)
+            atomicAdd(&own[digit_of(from[i], l, shift)], 1u);
+        for (u64 i = threadIdx.x; i < packs; i += blockDim.x) {
+            const pack<T> loaded = reinterpret_cast<const pack<T>*>(from + head)[i];
+            COACCEL_PRIM_UNROLL
+            for (u64 k = 0; k < size; ++k)
+                atomicAdd(&own[digit_of(loaded.of[k], l, shift)], 1u);
         }
+        for (u64 i = head + packs * size + threadIdx.x; i < length; i += blockDim.x)
+            atomicAdd(&own[digit_of(from[i], l, shift)], 1u);
+        __syncthreads();
+        counts[(row * 256 + threadIdx.x) * s.count + slice] = own[threadIdx.x];
     }
 }
 
@@ -142,48 +160,107 @@ COACCEL_PRIM_FUNCTION u64 first_place(const sort_shape& l, const order_slices& s
     return sum_before(counts[l.outer * 256 * s.count + at]) + counts[at * s.count + slice];
 }
 
-/// Moves a slice, as many elements at a time as the block has threads. `place_of_value` is first_place.
-template <class T>
-COACCEL_PRIM_FUNCTION void move_slice(u64 row_begin, u64 begin, u64 end, const sort_items<T>& from,
-                                      const sort_items<T>& to, u64 flip, int shift, u64 place_of_value)
+/// As in cuda/prim/order.cpp: the elements of each thread in a tile, so that a tile fits into 48 KiB.
+template <bool Pairs, class T>
+constexpr u32 sorted_by_thread = Pairs || sizeof(T) == 8 ? 8 : 16;
+
+template <bool Pairs, class T>
+struct sort_tile {
+    static constexpr u32 length = 256 * sorted_by_thread<Pairs, T>;
+    T keys[length];
+    u64 values[Pairs ? length : 1];
+    /// The counts of the values of the byte in the elements of each warp, then the places of the next ones in the tile.
+    u32 counts[8][256];
+    /// What makes a place in the row of a place in the tile.
+    u64 distance[256];
+};
+
+/// Moves `length` elements of a slice, a tile at a time: each warp ranks its elements, which are adjacent, by their
+/// order; the elements are sorted in shared memory; then adjacent threads write adjacent elements. `next` is the place
+/// in the row of the next element whose byte has the value threadIdx.x.
+template <bool Pairs, class T>
+COACCEL_PRIM_FUNCTION void move_slice(u64 length, const sort_items<T>& from, const sort_items<T>& to,
+                                      const sort_shape& l, int shift, u64 next)
 {
-    // The next place of each value of the byte, and how many each warp has.
-    __shared__ u64 next[256];
-    __shared__ u32 counts[8][256];
-    next[threadIdx.x] = place_of_value;
-    const unsigned warp = threadIdx.x / 32;
-    const unsigned warps = blockDim.x / 32;
-    for (u64 at = begin; at < end; at += blockDim.x) {
-        for (unsigned d = threadIdx.x; d < 256 * warps; d += blockDim.x)
-            counts[d / 256][d % 256] = 0;
-        __syncthreads();
-        const u64 i = row_begin + at + threadIdx.x;
-        const bool inside = at + threadIdx.x < end;
-        const u32 digit =
-            inside ? static_cast<u32>((sort_key(from.keys[i], flip) >> shift) & 255) : 256u;
-        // The threads of the warp with the same digit. All threads call this.
-        const u32 peers = threads_with_same(digit);
-        const u32 before = peers & ((1u << threadIdx.x % 32) - 1);
-        if (inside && before == 0)
-            counts[warp][digit] = bits_in(peers);
-        __syncthreads();
-        u64 place = 0;
-        if (inside) {
-            place = next[digit] + bits_in(before);
-            for (unsigned w = 0; w < warp; ++w)
-                place += counts[w][digit];
-            put_item(to, row_begin + place, from, i);
+    typedef sort_tile<Pairs, T> tile;
+    constexpr u32 count = sorted_by_thread<Pairs, T>;
+    __shared__ tile own;
+    const u32 lane = threadIdx.x % 32;
+    const u32 warp = threadIdx.x / 32;
+    const u32 first = warp * 32 * count + lane;
+    for (u64 at = 0; at < length; at += tile::length) {
+        const u32 inside = length - at < tile::length ? static_cast<u32>(length - at) : tile::length;
+        T keys[count];
+        u32 places[count];
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < count; ++k)
+            if (first + 32 * k < inside)
+                keys[k] = from.keys[at + first + 32 * k];
+        for (u32 d = lane; d < 256; d += 32)
+            own.counts[warp][d] = 0;
+        wait_for_warp();
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < count; ++k) {
+            // Those outside come last in the order of the tile.
+            const u32 digit = first + 32 * k < inside ? digit_of(keys[k], l, shift) : 255;
+            const u32 peers = threads_with_same_byte(digit);
+            const u32 before = bits_in(peers & ((1u << lane) - 1));
+            const u32 earlier = own.counts[warp][digit];
+            places[k] = earlier + before;
+            wait_for_warp();
+            if (before == 0)
+                own.counts[warp][digit] = earlier + bits_in(peers);
+            wait_for_warp();
+        }
+        // Loaded while the block waits and adds.
+        u64 values[Pairs ? count : 1];
+        if (Pairs) {
+            COACCEL_PRIM_UNROLL
+            for (u32 k = 0; k < count; ++k)
+                if (first + 32 * k < inside)
+                    values[k] = from.values[at + first + 32 * k];
         }
         __syncthreads();
-        for (unsigned d = threadIdx.x; d < 256; d += blockDim.x)
-            for (unsigned w = 0; w < warps; ++w)
-                next[d] += counts[w][d];
-        // The next round clears the counts.
+        u32 sum = 0;
+        COACCEL_PRIM_UNROLL
+        for (u32 w = 0; w < 8; ++w) {
+            const u32 of_warp = own.counts[w][threadIdx.x];
+            own.counts[w][threadIdx.x] = sum;
+            sum += of_warp;
+        }
+        const u32 begin = static_cast<u32>(sum_before(sum));
+        COACCEL_PRIM_UNROLL
+        for (u32 w = 0; w < 8; ++w)
+            own.counts[w][threadIdx.x] += begin;
+        own.distance[threadIdx.x] = next - begin;
+        next += sum;
+        __syncthreads();
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < count; ++k)
+            if (first + 32 * k < inside) {
+                const u32 place = places[k] + own.counts[warp][digit_of(keys[k], l, shift)];
+                own.keys[place] = keys[k];
+                if (Pairs)
+                    own.values[place] = values[k];
+            }
+        __syncthreads();
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < count; ++k) {
+            const u32 i = threadIdx.x + 256 * k;
+            if (i < inside) {
+                const T key = own.keys[i];
+                const u64 place = own.distance[digit_of(key, l, shift)] + i;
+                to.keys[place] = key;
+                if (Pairs)
+                    to.values[place] = own.values[i];
+            }
+        }
+        // The next tile writes there.
         __syncthreads();
     }
 }
 
-template <class T>
+template <bool Pairs, class T>
 COACCEL_PRIM_FUNCTION void sort_step(u64 launch, const sort_shape& l, const order_slices& s, int shift,
                                      const sort_items<T>& from, const sort_items<T>& to, u64* counts)
 {
@@ -196,30 +273,33 @@ COACCEL_PRIM_FUNCTION void sort_step(u64 launch, const sort_shape& l, const orde
             const u64 row = item / s.count;
             const u64 slice = item % s.count;
             const u64 begin = slice * s.length;
-            const u64 end = begin + s.length < l.n ? begin + s.length : l.n;
-            move_slice(row * l.n, begin, end, from, to, l.flip, shift, first_place(l, s, counts, row, slice));
+            const u64 length = l.n - begin < s.length ? l.n - begin : s.length;
+            const u64 at = row * l.n;
+            const sort_items<T> source = {from.keys + at + begin, Pairs ? from.values + at + begin : nullptr};
+            const sort_items<T> target = {to.keys + at, Pairs ? to.values + at : nullptr};
+            move_slice<Pairs>(length, source, target, l, shift, first_place(l, s, counts, row, slice));
         }
     } else {
-        sort_short_rows(l, from, to);
+        sort_short_rows<Pairs>(l, from, to);
     }
 }
 
 /// `launch` 0 to 2: a byte of long rows; 3: short rows.
 template <class T>
-__global__ void sort(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, T* to, u64* counts)
+COACCEL_PRIM_KERNEL_OF(4) sort(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, T* to, u64* counts)
 {
     const sort_items<T> source = {from, nullptr};
     const sort_items<T> target = {to, nullptr};
-    sort_step(launch, l, s, int(shift), source, target, counts);
+    sort_step<false>(launch, l, s, int(shift), source, target, counts);
 }
 
 template <class T>
-__global__ void sort_pairs(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, u64* from_values, T* to,
-                           u64* to_values, u64* counts)
+COACCEL_PRIM_KERNEL_OF(4) sort_pairs(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, u64* from_values, T* to,
+                               u64* to_values, u64* counts)
 {
     const sort_items<T> source = {from, from_values};
     const sort_items<T> target = {to, to_values};
-    sort_step(launch, l, s, int(shift), source, target, counts);
+    sort_step<true>(launch, l, s, int(shift), source, target, counts);
 }
 
 } // namespace coaccel_prim

@@ -5,6 +5,11 @@ namespace coaccel_prim {
 
 #ifdef __CUDACC_RTC__
 #define COACCEL_PRIM_FUNCTION static __device__ __forceinline__
+#define COACCEL_PRIM_MEMBER __device__ __forceinline__
+#define COACCEL_PRIM_KERNEL __global__ void __launch_bounds__(256)
+/// A kernel of which a multiprocessor runs this many blocks at a time.
+#define COACCEL_PRIM_KERNEL_OF(blocks) __global__ void __launch_bounds__(256, blocks)
+#define COACCEL_PRIM_UNROLL _Pragma("unroll")
 typedef signed char i8;
 typedef short i16;
 typedef int i32;
@@ -27,15 +32,26 @@ COACCEL_PRIM_FUNCTION float float_of(u32 bits)
     return __uint_as_float(bits);
 }
 
-/// The threads of the warp that have this value, as bits. All threads of the warp call it together.
-COACCEL_PRIM_FUNCTION u32 threads_with_same(u32 value)
-{
-    return __match_any_sync(0xffffffffu, value);
-}
 /// The threads of the warp for which the condition holds, as bits. All threads of the warp call it together.
 COACCEL_PRIM_FUNCTION u32 threads_where(bool condition)
 {
     return __ballot_sync(0xffffffffu, condition);
+}
+/// The threads of the warp that have this value of 8 bits, as bits. All threads of the warp call it together.
+COACCEL_PRIM_FUNCTION u32 threads_with_same_byte(u32 value)
+{
+    u32 same = 0xffffffffu;
+    COACCEL_PRIM_UNROLL
+    for (int bit = 0; bit < 8; ++bit) {
+        const bool set = (value >> bit & 1) != 0;
+        const u32 others = threads_where(set);
+        same &= set ? others : ~others;
+    }
+    return same;
+}
+COACCEL_PRIM_FUNCTION void wait_for_warp()
+{
+    __syncwarp();
 }
 /// The value of this thread of the warp. All threads of the warp call it together.
 COACCEL_PRIM_FUNCTION u64 value_of(u64 value, u32 thread)
@@ -51,12 +67,10 @@ COACCEL_PRIM_FUNCTION u32 bit_length(u32 x)
 {
     return static_cast<u32>(32 - __clz(static_cast<int>(x)));
 }
-#define COACCEL_PRIM_MEMBER __device__ __forceinline__
-#define COACCEL_PRIM_KERNEL __global__ void __launch_bounds__(256)
-#define COACCEL_PRIM_UNROLL _Pragma("unroll")
 #else
 #define COACCEL_PRIM_MEMBER inline
 #define COACCEL_PRIM_KERNEL static void
+#define COACCEL_PRIM_KERNEL_OF(blocks) static void
 #define COACCEL_PRIM_UNROLL
 #endif
 
