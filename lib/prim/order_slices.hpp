@@ -2,6 +2,7 @@
 #define COACCEL_PRIM_ORDER_SLICES_HPP
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace coaccel::prim {
@@ -43,11 +44,24 @@ inline order_slices sort_slices(std::uint64_t rows, std::uint64_t n, std::uint64
     return {.count = (n - 1) / length + 1, .length = length};
 }
 
-/// For ops that keep some of n elements, and for histograms.
+/// For ops that keep some of n elements.
 inline order_slices compact_slices(std::uint64_t n) noexcept
 {
-    constexpr std::uint64_t least = 8192;
+    constexpr std::uint64_t least = 2048;
     return divide_rows(1, n, least, 2048);
+}
+
+/// What such an op keeps of a slice between its launches: the kernels have a structure of this size.
+inline constexpr std::size_t kept_bytes = 16;
+
+/// A block of a histogram counts up to this many bins in its shared memory. As in kernels/histogram.cuh.
+inline constexpr std::uint64_t most_shared_bins = 8192;
+
+/// For histograms. A slice has more elements than counters, which a block clears and adds.
+inline order_slices histogram_slices(std::uint64_t n, std::uint64_t bins) noexcept
+{
+    constexpr std::uint64_t least = 2048;
+    return divide_rows(1, n, bins <= most_shared_bins ? std::max(least, 4 * bins) : least, 2048);
 }
 
 } // namespace coaccel::prim

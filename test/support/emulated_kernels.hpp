@@ -61,9 +61,9 @@ void atomicAdd(T* to, T value)
 }
 
 /// All threads of the warp call it together.
-inline u32 threads_with_same(u32 value)
+inline u32 threads_with_same(u64 value)
 {
-    static std::array<u32, 256> all;
+    static std::array<u64, 256> all;
     all[threadIdx.x] = value;
     wait_for_warp();
     u32 same = 0;

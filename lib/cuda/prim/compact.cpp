@@ -6,9 +6,6 @@
 namespace coaccel::cuda {
 namespace {
 
-/// What a slice keeps: the kernels have a structure of this size.
-constexpr std::size_t kept_bytes = 16;
-
 struct compactions {
     template <class T>
     static std::string kernel(const prim::select<T>&)
@@ -30,7 +27,7 @@ struct compactions {
     static std::size_t workspace(const Op& op)
     {
         const auto s = prim::compact_slices(op.n);
-        return s.count == 1 ? 0 : s.count * kept_bytes;
+        return s.count == 1 ? 0 : s.count * prim::kept_bytes;
     }
 
     template <class Op>

@@ -28,7 +28,7 @@ struct histograms {
     template <class T>
     static error_code launch(const prim_launch& l, const prim::histogram<T>& op, const bound_op& o)
     {
-        const auto slices = prim::compact_slices(op.n);
+        const auto slices = prim::histogram_slices(op.n, op.bins);
         const histogram_shape shape{op.n, op.bins, op.low, op.high};
         const auto start = [&](std::uint64_t launch, std::uint64_t blocks) {
             return l.blocks(blocks, launch, shape, slices, o.data(op.x), o.data(op.counts));

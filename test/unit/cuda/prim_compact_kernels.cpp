@@ -1,3 +1,4 @@
+#include "prim/order_slices.hpp"
 #include "support/emulated_kernels.hpp"
 #include "support/prim.hpp"
 
@@ -15,6 +16,9 @@ namespace {
 namespace code = coaccel_prim;
 
 constexpr unsigned threads = 64;
+
+static_assert(sizeof(code::kept) == coaccel::prim::kept_bytes);
+static_assert(code::most_shared_bins == coaccel::prim::most_shared_bins);
 
 code::order_slices sliced(std::uint64_t n, std::uint64_t length)
 {
@@ -135,11 +139,13 @@ TEST_CASE("histograms of few and of many bins, in any number of slices")
     std::mt19937 random(94);
     for (const std::uint64_t n : {1, 300, 1000})
         for (const std::uint64_t length : {70, 1000})
-            for (const std::uint64_t bins : {1, 13, 3000}) {
+            for (const std::uint64_t bins : {1, 13, 8192, 8193}) {
                 CAPTURE(n);
                 CAPTURE(length);
                 CAPTURE(bins);
-                const auto x = test::random_elements<double>(random, n, -20, 120);
+                // The last bins too.
+                auto x = test::random_elements<double>(random, n, -20, 120);
+                x.back() = static_cast<double>(bins) - 0.5;
                 // The borders are whole numbers.
                 const code::histogram_shape shape{n, bins, 0, static_cast<double>(bins)};
                 std::vector<code::u64> counts(bins + 1, 5);
@@ -149,10 +155,9 @@ TEST_CASE("histograms of few and of many bins, in any number of slices")
                     });
                 std::vector<code::u64> expected(bins + 1);
                 expected.back() = 5;
-                for (std::uint64_t b = 0; b < bins; ++b)
-                    expected[b] = static_cast<code::u64>(std::count_if(x.begin(), x.end(), [&](double v) {
-                        return v >= static_cast<double>(b) && v < static_cast<double>(b + 1);
-                    }));
+                for (const double v : x)
+                    if (v >= 0 && v < static_cast<double>(bins))
+                        ++expected[static_cast<std::size_t>(v)];
                 CHECK(counts == expected);
             }
 }

@@ -11,7 +11,8 @@ struct histogram_shape {
     f64 high;
 };
 
-constexpr u64 most_shared_bins = 2048;
+/// As in prim/order_slices.hpp. They take 32 KiB, with which a multiprocessor of sm_90 runs six blocks.
+constexpr u64 most_shared_bins = 8192;
 
 template <class T>
 COACCEL_PRIM_FUNCTION u64 bin_of_element(const histogram_shape& l, T x)
@@ -23,29 +24,38 @@ template <class T>
 COACCEL_PRIM_FUNCTION void count_in_block(const histogram_shape& l, const T* x, u64 begin, u64 end, u64* counts)
 {
     __shared__ u32 own[most_shared_bins];
-    // A counter of 32 bits would overflow in a slice of more elements.
-    constexpr u64 most = u64(1) << 31;
-    for (u64 part = begin; part < end; part += most) {
-        const u64 part_end = end - part < most ? end : part + most;
-        for (u64 b = threadIdx.x; b < l.bins; b += blockDim.x)
-            own[b] = 0;
-        __syncthreads();
-        for (u64 i = part + threadIdx.x; i < part_end; i += blockDim.x) {
-            const u64 bin = bin_of_element(l, x[i]);
-            if (bin < l.bins)
-                atomicAdd(&own[bin], 1u);
-        }
-        __syncthreads();
-        for (u64 b = threadIdx.x; b < l.bins; b += blockDim.x)
-            if (own[b] != 0)
-                atomicAdd(&counts[b], u64(own[b]));
-        // The next part writes there.
-        __syncthreads();
+    for (u64 b = threadIdx.x; b < l.bins; b += blockDim.x)
+        own[b] = 0;
+    __syncthreads();
+    for (u64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
+        const u64 bin = bin_of_element(l, x[i]);
+        if (bin < l.bins)
+            atomicAdd(&own[bin], 1u);
+    }
+    __syncthreads();
+    for (u64 b = threadIdx.x; b < l.bins; b += blockDim.x)
+        if (own[b] != 0)
+            atomicAdd(&counts[b], u64(own[b]));
+    // The next slice writes there.
+    __syncthreads();
+}
+
+/// Adds once for each bin that elements of a warp are in, because equal bins would wait for each other.
+template <class T>
+COACCEL_PRIM_FUNCTION void count_in_result(const histogram_shape& l, const T* x, u64 begin, u64 end, u64* counts)
+{
+    const u32 lower_lanes = (1u << threadIdx.x % 32) - 1;
+    for (u64 at = begin; at < end; at += blockDim.x) {
+        const u64 i = at + threadIdx.x;
+        const u64 bin = i < end ? bin_of_element(l, x[i]) : l.bins;
+        const u32 same = threads_with_same(bin);
+        if (bin < l.bins && (same & lower_lanes) == 0)
+            atomicAdd(&counts[bin], u64(bits_in(same)));
     }
 }
 
 template <class T>
-__global__ void histogram(u64 launch, histogram_shape l, order_slices s, const T* x, u64* counts)
+COACCEL_PRIM_KERNEL histogram(u64 launch, histogram_shape l, order_slices s, const T* x, u64* counts)
 {
     if (launch == 0) {
         clear_range(counts, 0, l.bins);
@@ -54,15 +64,10 @@ __global__ void histogram(u64 launch, histogram_shape l, order_slices s, const T
     for (u64 slice = blockIdx.x; slice < s.count; slice += gridDim.x) {
         const u64 begin = slice * s.length;
         const u64 end = l.n - begin < s.length ? l.n : begin + s.length;
-        if (l.bins <= most_shared_bins) {
+        if (l.bins <= most_shared_bins)
             count_in_block(l, x, begin, end, counts);
-            continue;
-        }
-        for (u64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
-            const u64 bin = bin_of_element(l, x[i]);
-            if (bin < l.bins)
-                atomicAdd(&counts[bin], u64(1));
-        }
+        else
+            count_in_result(l, x, begin, end, counts);
     }
 }
 

@@ -32,6 +32,11 @@ COACCEL_PRIM_FUNCTION float float_of(u32 bits)
     return __uint_as_float(bits);
 }
 
+/// The threads of the warp that have this value, as bits. All threads of the warp call it together.
+COACCEL_PRIM_FUNCTION u32 threads_with_same(u64 value)
+{
+    return __match_any_sync(0xffffffffu, value);
+}
 /// The threads of the warp for which the condition holds, as bits. All threads of the warp call it together.
 COACCEL_PRIM_FUNCTION u32 threads_where(bool condition)
 {
