@@ -33,7 +33,7 @@ TEST_CASE("sums and scans of millions of elements")
     std::vector<std::uint32_t> x(n);
     std::ranges::generate(x, random);
     const auto from = f.upload(x);
-    const auto to = f.upload(std::vector<std::uint32_t>(n));
+    const auto to = f.upload(test::poisoned<std::uint32_t>(n));
     REQUIRE_FALSE(run_listed(f, prim::scan<std::uint32_t>{.x = from, .y = to, .n = n}));
     std::vector<std::uint32_t> expected(n);
     std::partial_sum(x.begin(), x.end(), expected.begin());
@@ -43,7 +43,7 @@ TEST_CASE("sums and scans of millions of elements")
 
     const auto reals = test::random_elements<float>(random, n, -1, 1);
     const auto real = f.upload(reals);
-    const auto sum = f.upload(std::vector<float>(1));
+    const auto sum = f.upload(test::poisoned<float>(1));
     const double total = std::accumulate(reals.begin(), reals.end(), 0.0);
     REQUIRE_FALSE(run_listed(f, prim::reduce<float>{.x = real, .y = sum}));
     CHECK(std::abs(double(f.download(sum)[0]) - total) <= 1e-7 * std::abs(total) + 1e-6);
@@ -65,8 +65,8 @@ TEST_CASE("more than 2^32 elements")
     const std::vector<std::uint8_t> one{5};
     REQUIRE(await(f.io, f.gpu.async_write(x.ref().subspan(peak, 1), one)));
     REQUIRE(await(f.io, f.gpu.async_write(x.ref().subspan(7, 1), one)));
-    const auto index = f.upload(std::vector<std::uint64_t>(1));
-    const auto sum = f.upload(std::vector<std::uint8_t>(1));
+    const auto index = f.upload(test::poisoned<std::uint64_t>(1));
+    const auto sum = f.upload(test::poisoned<std::uint8_t>(1));
     REQUIRE_FALSE(run_listed(f, prim::arg_reduce<std::uint8_t>{.x = x.ref().subspan(8, n - 8), .y = index}));
     CHECK(f.download(index)[0] == peak - 8);
     REQUIRE_FALSE(run_listed(f, prim::reduce<std::uint8_t>{.x = x, .y = sum}));
@@ -74,9 +74,9 @@ TEST_CASE("more than 2^32 elements")
     REQUIRE_FALSE(run_listed(f, prim::scan<std::uint8_t>{.x = x, .y = x, .n = n}));
     CHECK(f.download(x.ref().subspan(peak - 1, 3)) == std::vector<std::uint8_t>{5, 10, 10});
     // Zeros, fives from place 7, tens from the peak.
-    const auto values = f.upload(std::vector<std::uint8_t>(4));
-    const auto lengths = f.upload(std::vector<std::uint64_t>(4));
-    const auto count = f.upload(std::vector<std::uint64_t>(1));
+    const auto values = f.upload(test::poisoned<std::uint8_t>(4));
+    const auto lengths = f.upload(test::poisoned<std::uint64_t>(4));
+    const auto count = f.upload(test::poisoned<std::uint64_t>(1));
     REQUIRE_FALSE(run_listed(
         f, prim::run_length<std::uint8_t>{.x = x, .values = values, .lengths = lengths, .count = count, .n = n}));
     CHECK(f.download(count)[0] == 3);
@@ -86,9 +86,10 @@ TEST_CASE("more than 2^32 elements")
         f, prim::select<std::uint8_t>{.x = x, .mask = x, .y = values.ref().first(2), .count = count, .n = n}));
     CHECK(f.download(count)[0] == n - 7);
     CHECK(f.download(values) == std::vector<std::uint8_t>{5, 5, 10, 0});
+    const auto counts = f.upload(test::poisoned<std::uint64_t>(4));
     REQUIRE_FALSE(run_listed(
-        f, prim::histogram<std::uint8_t>{.x = x, .counts = lengths.ref().first(3), .n = n, .bins = 3, .high = 15}));
-    CHECK(f.download(lengths) == std::vector<std::uint64_t>{7, peak - 7, n - peak, 0});
+        f, prim::histogram<std::uint8_t>{.x = x, .counts = counts.ref().first(3), .n = n, .bins = 3, .high = 15}));
+    CHECK(f.download(counts) == std::vector<std::uint64_t>{7, peak - 7, n - peak, test::poisoned<std::uint64_t>(1)[0]});
 }
 
 TEST_CASE_TEMPLATE("sort and top_k of millions of elements", T, float, double, std::int16_t, std::uint8_t)
@@ -102,9 +103,9 @@ TEST_CASE_TEMPLATE("sort and top_k of millions of elements", T, float, double, s
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::uint64_t a, std::uint64_t b) { return x[a] > x[b]; });
     const auto from = f.upload(x);
-    const auto numbers = f.upload(std::vector<std::uint64_t>(n));
-    const auto keys = f.upload(std::vector<T>(n));
-    const auto values = f.upload(std::vector<std::uint64_t>(n));
+    const auto numbers = f.upload(test::poisoned<std::uint64_t>(n));
+    const auto keys = f.upload(test::poisoned<T>(n));
+    const auto values = f.upload(test::poisoned<std::uint64_t>(n));
     REQUIRE_FALSE(run_listed(f, prim::sequence<std::uint64_t>{.dst = numbers, .start = 0, .step = 1}));
     REQUIRE_FALSE(run_listed(f, prim::sort_pairs<T>{.keys = from,
                                                     .values = numbers,
@@ -113,8 +114,8 @@ TEST_CASE_TEMPLATE("sort and top_k of millions of elements", T, float, double, s
                                                     .n = n,
                                                     .order = prim::sort_order::descending}));
     CHECK(f.download(values) == order);
-    const auto best = f.upload(std::vector<T>(k));
-    const auto found = f.upload(std::vector<std::uint64_t>(k));
+    const auto best = f.upload(test::poisoned<T>(k));
+    const auto found = f.upload(test::poisoned<std::uint64_t>(k));
     REQUIRE_FALSE(run_listed(f, prim::top_k<T>{.x = from, .values = best, .indices = found, .n = n, .k = k}));
     CHECK(f.download(found) == std::vector<std::uint64_t>(order.begin(), order.begin() + k));
 }
@@ -132,9 +133,9 @@ TEST_CASE("runs, selections and histograms of millions of elements")
         x.insert(x.end(), expected.back(), static_cast<std::uint8_t>(x.empty() ? 0 : x.back() + 1 + random() % 255));
     }
     const auto from = f.upload(x);
-    const auto values = f.upload(std::vector<std::uint8_t>(n));
-    const auto lengths = f.upload(std::vector<std::uint64_t>(n));
-    const auto count = f.upload(std::vector<std::uint64_t>(1));
+    const auto values = f.upload(test::poisoned<std::uint8_t>(n));
+    const auto lengths = f.upload(test::poisoned<std::uint64_t>(n));
+    const auto count = f.upload(test::poisoned<std::uint64_t>(1));
     REQUIRE_FALSE(run_listed(
         f, prim::run_length<std::uint8_t>{.x = from, .values = values, .lengths = lengths, .count = count, .n = n}));
     CHECK(f.download(count)[0] == expected.size());
@@ -145,7 +146,7 @@ TEST_CASE("runs, selections and histograms of millions of elements")
         first[i] = x[at];
     CHECK(f.download(values) == first);
 
-    const auto y = f.upload(std::vector<std::uint8_t>(n));
+    const auto y = f.upload(test::poisoned<std::uint8_t>(n));
     REQUIRE_FALSE(run_listed(f, prim::select<std::uint8_t>{.x = from, .mask = from, .y = y, .count = count, .n = n}));
     auto kept = x;
     std::erase(kept, 0);
@@ -156,7 +157,7 @@ TEST_CASE("runs, selections and histograms of millions of elements")
     std::vector<std::uint64_t> of_each(256);
     for (const auto v : x)
         ++of_each[v];
-    const auto counts = f.upload(std::vector<std::uint64_t>(256));
+    const auto counts = f.upload(test::poisoned<std::uint64_t>(256));
     REQUIRE_FALSE(
         run_listed(f, prim::histogram<std::uint8_t>{.x = from, .counts = counts, .n = n, .bins = 256, .high = 256}));
     CHECK(f.download(counts) == of_each);
@@ -170,7 +171,7 @@ TEST_CASE("a large matrix is transposed")
     constexpr std::uint64_t columns = 1234;
     const auto x = test::random_bits<std::uint32_t>(random, rows * columns);
     const auto from = f.upload(x);
-    const auto to = f.upload(std::vector<std::uint32_t>(rows * columns));
+    const auto to = f.upload(test::poisoned<std::uint32_t>(rows * columns));
     REQUIRE_FALSE(run_listed(f, prim::transpose<std::uint32_t>{.x = from, .y = to, .dims = {rows, columns}}));
     const auto y = f.download(to);
     std::size_t wrong = 0;

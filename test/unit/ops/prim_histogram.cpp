@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
 #include <string>
 
 namespace test_ops_prim_histogram {
@@ -102,24 +103,32 @@ TEST_CASE("a histogram counts the elements of each bin, without NaN and those ou
     }
 }
 
-TEST_CASE("more bins than a block of a GPU has in its own memory")
+TEST_CASE("as many bins as a block of a GPU has in its own memory, and more")
 {
     for (const auto& options : test::devices_under_test()) {
         device_fixture f(options);
-        constexpr std::uint64_t bins = 5000;
-        std::vector<std::int32_t> x;
-        std::vector<std::uint64_t> expected(bins);
-        for (std::int32_t i = -7; i < 5007; ++i)
-            for (int times = 0; times <= (i + 7) % 4; ++times) {
-                x.push_back(i);
-                if (i >= 0 && i < 5000)
-                    ++expected[static_cast<std::uint64_t>(i)];
-            }
-        const auto from = f.upload(x);
-        const auto to = f.upload(poisoned<std::uint64_t>(bins));
-        REQUIRE_FALSE(run_listed(
-            f, prim::histogram<std::int32_t>{.x = from, .counts = to, .n = x.size(), .bins = bins, .high = 5000}));
-        CHECK(f.download(to) == expected);
+        for (const std::uint64_t bins : {8191, 8192, 8193, 20000}) {
+            CAPTURE(bins);
+            std::vector<std::int32_t> x;
+            std::vector<std::uint64_t> expected(bins);
+            const auto end = static_cast<std::int32_t>(bins);
+            for (std::int32_t i = -7; i < end + 7; ++i)
+                for (int times = 0; times <= (i + 7) % 4; ++times) {
+                    x.push_back(i);
+                    if (i >= 0 && i < end)
+                        ++expected[static_cast<std::uint64_t>(i)];
+                }
+            // Neighbours in different bins and in the same ones.
+            std::mt19937 random(96);
+            std::shuffle(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), random);
+            const auto from = f.upload(x);
+            const auto to = f.upload(poisoned<std::uint64_t>(bins + 1));
+            REQUIRE_FALSE(run_listed(
+                f, prim::histogram<std::int32_t>{
+                       .x = from, .counts = to, .n = x.size(), .bins = bins, .high = static_cast<double>(bins)}));
+            expected.push_back(poisoned<std::uint64_t>(1)[0]);
+            CHECK(f.download(to) == expected);
+        }
     }
 }
 

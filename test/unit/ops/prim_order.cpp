@@ -91,6 +91,9 @@ struct rows_and_columns {
 
 constexpr rows_and_columns matrices[] = {{1, 1}, {3, 2}, {5, 33}, {2, 700}, {1, 10000}};
 
+// Several rows in several slices, for all types, and long ones in which a slice has several tiles.
+constexpr rows_and_columns sliced_matrices[] = {{3, 9001}, {2, 33333}};
+
 } // namespace
 
 TEST_SUITE_BEGIN("prim orders");
@@ -128,7 +131,9 @@ TEST_CASE("top_k gives the first elements of each row with their indices")
 TEST_CASE("sort and sort_pairs order each row and keep the order of equal keys")
 {
     for_each_type_and_order([]<class T>(device_fixture& f, std::mt19937& random, sort_order order) {
-        for (const auto& [outer, n] : matrices)
+        auto all = std::vector(std::begin(matrices), std::end(matrices));
+        all.insert(all.end(), std::begin(sliced_matrices), std::end(sliced_matrices));
+        for (const auto& [outer, n] : all)
             for (const auto& x : {test::random_bits<T>(random, outer * n), repeated<T>(random, outer * n)}) {
                 std::vector<std::uint64_t> payload(x.size());
                 for (auto& v : payload)
