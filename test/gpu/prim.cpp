@@ -4,6 +4,7 @@
 
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/ops/prim.hpp>
+#include <coaccel/plan/plan_builder.hpp>
 
 #include <doctest/doctest.h>
 
@@ -161,6 +162,72 @@ TEST_CASE("runs, selections and histograms of millions of elements")
     REQUIRE_FALSE(
         run_listed(f, prim::histogram<std::uint8_t>{.x = from, .counts = counts, .n = n, .bins = 256, .high = 256}));
     CHECK(f.download(counts) == of_each);
+}
+
+TEST_CASE("runs of a plan that sorts and selects, beside sorts that are no part of it")
+{
+    // The launches of all of them use the memory of their lane; graphs keep it.
+    gpu_fixture f;
+    constexpr std::uint64_t n = 100000;
+    constexpr std::size_t runs = 64;
+    plan_builder b("sort and select");
+    const auto x = b.input<std::uint32_t>(n);
+    const auto mask = b.input<std::uint8_t>(n);
+    const auto sorted = b.scratch<std::uint32_t>(n);
+    const auto y = b.output<std::uint32_t>(n);
+    const auto count = b.output<std::uint64_t>(1);
+    b.add(prim::sort<std::uint32_t>{.x = x, .y = sorted, .n = n});
+    b.add(prim::select<std::uint32_t>{.x = sorted, .mask = mask, .y = y, .count = count, .n = n});
+    auto loaded = await(f.io, f.gpu.async_load(b.finish().value(), {.instances = 8}));
+    REQUIRE_MESSAGE(loaded, (loaded ? std::string() : loaded.error().message()));
+    const plan p = std::move(loaded).value();
+
+    struct run {
+        std::vector<std::uint32_t> x, y;
+        std::vector<std::uint8_t> mask;
+        std::vector<std::uint64_t> count;
+        buffer<std::uint64_t> from, to;
+    };
+    std::mt19937 random(5);
+    std::vector<run> all(runs);
+    for (run& r : all) {
+        r.x = test::random_bits<std::uint32_t>(random, n);
+        r.mask.resize(n);
+        std::ranges::generate(r.mask, [&] { return static_cast<std::uint8_t>(random() % 3); });
+        r.from = f.upload(std::vector<std::uint64_t>(r.x.rbegin(), r.x.rend()));
+    }
+    for (int round = 0; round < 5; ++round) {
+        std::size_t ended = 0;
+        std::size_t failed = 0;
+        const auto done = [&](error_code ec) {
+            ++ended;
+            failed += ec ? 1 : 0;
+        };
+        for (run& r : all) {
+            r.y = test::poisoned<std::uint32_t>(n);
+            r.count = test::poisoned<std::uint64_t>(1);
+            r.to = f.upload(test::poisoned<std::uint64_t>(n));
+        }
+        for (run& r : all) {
+            p.async_run(from(r.x), from(r.mask), to(r.y), to(r.count), done);
+            f.gpu.async_exec(prim::sort<std::uint64_t>{.x = r.from, .y = r.to, .n = n}, done);
+        }
+        test::run_until(f.io, [&] { return ended == 2 * runs; });
+        CHECK(failed == 0);
+        for (run& r : all) {
+            auto expected = r.x;
+            std::ranges::sort(expected);
+            CHECK(f.download(r.to) == std::vector<std::uint64_t>(expected.begin(), expected.end()));
+            std::size_t kept = 0;
+            for (std::size_t i = 0; i < n; ++i)
+                if (r.mask[i] != 0)
+                    expected[kept++] = expected[i];
+            CHECK(r.count[0] == kept);
+            std::fill(expected.begin() + static_cast<std::ptrdiff_t>(kept), expected.end(), 0);
+            CHECK(r.y == expected);
+        }
+    }
+    CHECK(await(f.io, p.async_unload()));
 }
 
 TEST_CASE("a large matrix is transposed")
