@@ -17,7 +17,8 @@ The libraries are looked for in this order: the file named by the environment va
 
 --warm compiles all kernels of the library prim for the GPUs of this machine, so that no program waits for them later.
 This takes minutes. The kernels are stored in the folder COACCEL_CACHE_DIR, or in coaccel/jit of the user's cache folder:
-run it as the user who runs the programs. The exit status is 0 if all kernels are stored.
+run it as the user who runs the programs. The exit status is 0 if all kernels are stored;
+GPUs that NVRTC does not support are left out.
 )";
 
 int warm()

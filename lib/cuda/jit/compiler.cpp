@@ -73,6 +73,12 @@ std::vector<int> supported_architectures(const nvrtc_api& api)
     return all;
 }
 
+result<compile_plan> plan_for(const nvrtc_api& api, const jit::compile_options& options, const compile_target& target)
+{
+    const int architecture = options.architecture() != 0 ? options.architecture() : target.architecture;
+    return plan_compilation(options, architecture, {api.path, api.version, supported_architectures(api), api.build});
+}
+
 result<jit::compiled_code> run_compiler(const nvrtc_api& api, const std::string& source,
                                         const jit::compile_options& options, const compile_plan& plan)
 {
@@ -136,10 +142,7 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
             return loaded.error();
         api = loaded.value();
     }
-    const int architecture = options.architecture() != 0 ? options.architecture() : target.architecture;
-    BOOST_OUTCOME_TRY(
-        auto plan,
-        plan_compilation(options, architecture, {api->path, api->version, supported_architectures(*api), api->build}));
+    BOOST_OUTCOME_TRY(auto plan, plan_for(*api, options, target));
 
     const bool may_cache = options.cache() == jit::disk_caching::on;
     const disk_cache cache(options.cache_folder().empty() ? disk_cache::default_folder() : options.cache_folder(),
@@ -158,6 +161,12 @@ result<jit::kernel> compile(const std::string& source, const jit::compile_option
         (void)cache.store(*key, made);
     made.source = source;
     return jit::make_kernel(options, std::move(made));
+}
+
+bool can_cache(const std::string& source, const jit::compile_options& options, const compile_target& target)
+{
+    const auto plan = plan_for(*target.nvrtc, options, target);
+    return plan && make_key(source, options, plan.value(), target.nvrtc->version, target.driver_version);
 }
 
 } // namespace coaccel::cuda

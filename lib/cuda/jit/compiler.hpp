@@ -28,6 +28,10 @@ struct compile_target {
 result<jit::kernel> compile(const std::string& source, const jit::compile_options& options,
                             const compile_target& target);
 
+/// Whether the disk cache can identify what `compile` makes of these: it cannot if the text of headers is unknown.
+/// Precondition: the target has the library.
+bool can_cache(const std::string& source, const jit::compile_options& options, const compile_target& target);
+
 } // namespace coaccel::cuda
 
 #endif

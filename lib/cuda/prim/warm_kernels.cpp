@@ -7,6 +7,8 @@
 #include "cuda/prim/kernel_source.hpp"
 #include "cuda/prim/prim_kernels.hpp"
 
+#include <coaccel/core/log.hpp>
+
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -76,8 +78,12 @@ private:
             if (made.value().from_cache())
                 return {};
         }
-        return make_error_with_message(errc::start_failed, "cannot store the compiled kernel " + name +
-                                                               " in the folder " + disk_cache::default_folder());
+        const bool found_headers = can_cache(source_, prim_compile_options(name), target_);
+        return make_error_with_message(
+            errc::start_failed,
+            "cannot store the compiled kernel " + name +
+                (found_headers ? " in the folder " + disk_cache::default_folder()
+                               : ": a folder of the headers of CUDA is missing, so the cache cannot identify it"));
     }
 
     const std::string* take()
@@ -145,6 +151,34 @@ error_code warm_kernels(const std::vector<std::string>& names, const compile_tar
     return all.error();
 }
 
+result<std::uint64_t> warm_kernels(const std::vector<std::string>& names, const std::vector<int>& architectures,
+                                   compile_target target, unsigned threads, const warm_progress& progress)
+{
+    std::uint64_t total = names.size() * architectures.size();
+    std::uint64_t before = 0;
+    std::string refused;
+    for (const int architecture : architectures) {
+        target.architecture = architecture;
+        const auto ec = warm_kernels(names, target, threads, [&](std::uint64_t done, std::uint64_t) {
+            if (progress)
+                progress(before + done, total);
+        });
+        if (ec == errc::invalid_argument) {
+            total -= names.size();
+            refused.append(refused.empty() ? "" : "; ").append(ec.message());
+        } else if (ec) {
+            return ec;
+        } else {
+            before += names.size();
+        }
+    }
+    if (before == 0 && !refused.empty())
+        return make_error_with_message(errc::invalid_argument, std::move(refused));
+    if (!refused.empty())
+        detail::log(log_level::warning, "kernels were not compiled for all GPUs: " + refused);
+    return total;
+}
+
 result<std::uint64_t> warm_kernels(const warm_progress& progress)
 {
     system_info machine;
@@ -152,20 +186,10 @@ result<std::uint64_t> warm_kernels(const warm_progress& progress)
     BOOST_OUTCOME_TRY(const auto architectures, gpu_architectures(machine));
     BOOST_OUTCOME_TRY(const auto* driver, driver_api::load());
     BOOST_OUTCOME_TRY(const auto* nvrtc, nvrtc_api::load());
-    const auto names = prim_kernel_names();
-    const std::uint64_t total = names.size() * architectures.size();
-    std::uint64_t before = 0;
-    for (const int architecture : architectures) {
-        const compile_target target{.architecture = architecture, .driver_version = driver->version, .nvrtc = nvrtc};
-        if (auto ec = warm_kernels(names, target, std::max(1u, std::thread::hardware_concurrency()),
-                                   [&](std::uint64_t done, std::uint64_t) {
-                                       if (progress)
-                                           progress(before + done, total);
-                                   }))
-            return ec;
-        before += names.size();
-    }
-    return total;
+    // Each thread of the compiler takes hundreds of megabytes.
+    constexpr unsigned most_threads = 32;
+    return warm_kernels(prim_kernel_names(), architectures, {.driver_version = driver->version, .nvrtc = nvrtc},
+                        std::clamp(std::thread::hardware_concurrency(), 1u, most_threads), progress);
 }
 
 } // namespace coaccel::cuda

@@ -27,6 +27,13 @@ result<std::vector<int>> gpu_architectures(const system_info& machine);
 error_code warm_kernels(const std::vector<std::string>& names, const compile_target& target, unsigned threads,
                         const warm_progress& progress);
 
+/// As above, for each of these architectures. NVRTC may refuse some of them, which are logged. Returns how many kernels
+/// the others have.
+///
+/// Errors: as above; errc::invalid_argument with their names if NVRTC refuses all of them.
+result<std::uint64_t> warm_kernels(const std::vector<std::string>& names, const std::vector<int>& architectures,
+                                   compile_target target, unsigned threads, const warm_progress& progress);
+
 /// All kernels of `prim`, for all GPUs of this machine. Returns how many.
 COACCEL_DECL result<std::uint64_t> warm_kernels(const warm_progress& progress);
 

@@ -123,6 +123,27 @@ TEST_CASE("a kernel that the cache does not store is an error")
     CHECK(told == 0);
 }
 
+TEST_CASE("a GPU that NVRTC refuses does not keep others from getting their kernels")
+{
+    test::fake_nvrtc nvrtc;
+    const cuda::compile_target target{.driver_version = 13000, .nvrtc = &nvrtc.api()};
+    std::vector<std::uint64_t> told;
+    std::uint64_t total = 0;
+    const auto progress = [&](std::uint64_t done, std::uint64_t all) {
+        told.push_back(done);
+        total = all;
+    };
+    const auto made = cuda::warm_kernels(names, {50, 90}, target, 1, progress);
+    REQUIRE(made);
+    CHECK(made.value() == names.size());
+    CHECK(told == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
+    CHECK(total == names.size());
+    const auto none = cuda::warm_kernels(names, {50, 61}, target, 1, progress);
+    CHECK(none.error() == errc::invalid_argument);
+    CHECK(none.error().message() == "NVRTC does not support architecture 50, nor an older one; "
+                                    "NVRTC does not support architecture 61, nor an older one");
+}
+
 TEST_CASE("kernels are compiled once for equal GPUs, and without a GPU the driver's problem is told")
 {
     CHECK(cuda::gpu_architectures(machine_with({90, 80, 90})).value() == std::vector<int>{80, 90});
