@@ -10,10 +10,13 @@ result<readiness> prim_workspace::prepare(std::size_t bytes)
 {
     if (current_.bytes >= bytes)
         return readiness::ready;
-    if (current_.captured)
-        older_.push_back(std::exchange(current_, {}));
-    else if (auto ec = release(current_))
+    if (current_.captured) {
+        // Without memory for the list, the block stays the current one.
+        older_.push_back(current_);
+        current_ = {};
+    } else if (auto ec = release(current_)) {
         return ec;
+    }
     BOOST_OUTCOME_TRY(current_.memory, backend_.buffers().allocate(stream_, bytes, memory_kind::device));
     if (!current_.memory)
         return readiness::pending;
