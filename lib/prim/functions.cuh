@@ -239,7 +239,7 @@ struct ternary_clamp {
 
 COACCEL_PRIM_FUNCTION double sequence_element(double start, double step, u64 i)
 {
-    return start + static_cast<double>(i) * step;
+    return start + rounded_product(static_cast<double>(i), step);
 }
 
 // Real numbers as integers: towards zero, limited to the range, 0 for NaN. Least and most are given, and `end` is the

@@ -40,6 +40,11 @@ using std::sqrt;
 using std::tan;
 using std::tanh;
 
+static inline double rounded_product(double a, double b)
+{
+    return a * b;
+}
+
 } // namespace coaccel_prim
 
 #include "prim/functions.cuh"

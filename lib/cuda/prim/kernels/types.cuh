@@ -32,6 +32,12 @@ COACCEL_PRIM_FUNCTION float float_of(u32 bits)
     return __uint_as_float(bits);
 }
 
+/// Rounded before it is added to something, as on the CPU: NVRTC would make one instruction of both.
+COACCEL_PRIM_FUNCTION double rounded_product(double a, double b)
+{
+    return __dmul_rn(a, b);
+}
+
 /// The threads of the warp that have this value, as bits. All threads of the warp call it together.
 COACCEL_PRIM_FUNCTION u32 threads_with_same(u64 value)
 {
