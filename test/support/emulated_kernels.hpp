@@ -19,7 +19,6 @@
 // GPU. The blocks of a grid run one after another.
 
 #define __device__
-#define __global__ static
 #define __shared__ static
 
 namespace coaccel_prim {
@@ -140,7 +139,6 @@ inline float float_of(u32 bits)
 // clang-format on
 
 #undef __device__
-#undef __global__
 #undef __shared__
 
 namespace test {

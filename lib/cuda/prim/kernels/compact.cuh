@@ -183,8 +183,8 @@ COACCEL_PRIM_FUNCTION void compact_step(u64 launch, u64 n, const order_slices& s
 
 /// `room`: how many elements y has.
 template <class T>
-__global__ void select(u64 launch, u64 n, u64 room, order_slices s, const T* x, const u8* mask, T* y, u64* count,
-                       kept* parts)
+COACCEL_PRIM_KERNEL select(u64 launch, u64 n, u64 room, order_slices s, const T* x, const u8* mask, T* y, u64* count,
+                           kept* parts)
 {
     const keep_masked keep = {mask};
     const kept_elements<T> to = {x, y, room};
@@ -192,7 +192,7 @@ __global__ void select(u64 launch, u64 n, u64 room, order_slices s, const T* x, 
 }
 
 template <class T>
-__global__ void unique(u64 launch, u64 n, u64 room, order_slices s, const T* x, T* y, u64* count, kept* parts)
+COACCEL_PRIM_KERNEL unique(u64 launch, u64 n, u64 room, order_slices s, const T* x, T* y, u64* count, kept* parts)
 {
     const keep_first<T> keep = {x};
     const kept_elements<T> to = {x, y, room};
@@ -200,8 +200,8 @@ __global__ void unique(u64 launch, u64 n, u64 room, order_slices s, const T* x, 
 }
 
 template <class T>
-__global__ void run_length(u64 launch, u64 n, u64 room, order_slices s, const T* x, T* values, u64* lengths,
-                           u64* count, kept* parts)
+COACCEL_PRIM_KERNEL run_length(u64 launch, u64 n, u64 room, order_slices s, const T* x, T* values, u64* lengths,
+                               u64* count, kept* parts)
 {
     const keep_first<T> keep = {x};
     const kept_runs<T> to = {x, n, values, lengths, room};

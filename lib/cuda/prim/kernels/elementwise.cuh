@@ -1,7 +1,7 @@
-// The kernels of the elementwise ops. Adjacent elements are computed a tile of the block at a time, of which each thread
-// loads several packs before it stores the first result: this many loads in flight hide the latency of the memory. For
-// others, and for the rest, each thread computes elements at the distance of the number of threads, with indices of 64
-// bits, so that every grid computes every number of elements.
+// The kernels of the elementwise ops. Adjacent elements are computed a tile of the block at a time, of which each
+// thread loads several packs before it stores the first result: this many loads in flight hide the latency of the
+// memory. Other elements, and the rest, are computed one by one, each thread at the distance of the number of threads,
+// with indices of 64 bits, so that every grid computes every number of elements.
 
 namespace coaccel_prim {
 
@@ -99,10 +99,11 @@ struct tile {
         }
         const T value = *x;
         COACCEL_PRIM_UNROLL
-        for (u64 p = 0; p < Shape::packs; ++p)
+        for (u64 p = 0; p < Shape::packs; ++p) {
             COACCEL_PRIM_UNROLL
             for (u64 k = 0; k < Shape::size; ++k)
                 packs[p].of[k] = value;
+        }
     }
     COACCEL_PRIM_MEMBER void store(T* y, u64 first) const
     {
@@ -136,10 +137,11 @@ struct map_one {
         tile<Y, shape> to;
         from.load(x, l.strides[0][0], first);
         COACCEL_PRIM_UNROLL
-        for (u64 p = 0; p < shape::packs; ++p)
+        for (u64 p = 0; p < shape::packs; ++p) {
             COACCEL_PRIM_UNROLL
             for (u64 k = 0; k < shape::size; ++k)
                 to.packs[p].of[k] = map.of(from.packs[p].of[k]);
+        }
         to.store(y, first);
     }
 };
@@ -167,10 +169,11 @@ struct map_two {
         left.load(a, l.strides[0][0], first);
         right.load(b, l.strides[1][0], first);
         COACCEL_PRIM_UNROLL
-        for (u64 p = 0; p < shape::packs; ++p)
+        for (u64 p = 0; p < shape::packs; ++p) {
             COACCEL_PRIM_UNROLL
             for (u64 k = 0; k < shape::size; ++k)
                 to.packs[p].of[k] = map.of(left.packs[p].of[k], right.packs[p].of[k]);
+        }
         to.store(y, first);
     }
 };
@@ -202,15 +205,17 @@ struct map_three {
         two.load(b, l.strides[1][0], first);
         three.load(c, l.strides[2][0], first);
         COACCEL_PRIM_UNROLL
-        for (u64 p = 0; p < shape::packs; ++p)
+        for (u64 p = 0; p < shape::packs; ++p) {
             COACCEL_PRIM_UNROLL
             for (u64 k = 0; k < shape::size; ++k)
                 to.packs[p].of[k] = map.of(one.packs[p].of[k], two.packs[p].of[k], three.packs[p].of[k]);
+        }
         to.store(y, first);
     }
 };
 
-/// In place, each thread has loaded its part of a tile before it stores it. Operands that overlap otherwise are refused.
+/// In place, each thread has loaded its part of a tile before it stores it. Operands that overlap otherwise are
+/// refused.
 template <int Operands, class Map>
 COACCEL_PRIM_FUNCTION void map_each(const loops<Operands>& l, const Map& map)
 {

@@ -28,7 +28,7 @@ COACCEL_PRIM_FUNCTION axis_place axis_place_of(u64 i, u64 count, u64 n, u64 inne
 }
 
 template <class T>
-__global__ void gather(u64 n, u64 m, u64 outer, u64 inner, const T* x, const u64* indices, T* y)
+COACCEL_PRIM_KERNEL gather(u64 n, u64 m, u64 outer, u64 inner, const T* x, const u64* indices, T* y)
 {
     const u64 count = outer * m * inner;
     const u64 step = u64(gridDim.x) * blockDim.x;
@@ -42,8 +42,8 @@ __global__ void gather(u64 n, u64 m, u64 outer, u64 inner, const T* x, const u64
 /// Three launches: the first one clears `last`, the second one stores in it the greatest number of an index with this
 /// value, plus one, the third one moves the elements of these indices.
 template <class T>
-__global__ void scatter(u64 launch, u64 n, u64 m, u64 outer, u64 inner, const T* x, const u64* indices, T* y,
-                        u64* last)
+COACCEL_PRIM_KERNEL scatter(u64 launch, u64 n, u64 m, u64 outer, u64 inner, const T* x, const u64* indices, T* y,
+                            u64* last)
 {
     const u64 step = u64(gridDim.x) * blockDim.x;
     const u64 first = u64(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -66,7 +66,7 @@ __global__ void scatter(u64 launch, u64 n, u64 m, u64 outer, u64 inner, const T*
 }
 
 template <class T>
-__global__ void concat(u64 n, u64 m, u64 outer, u64 inner, const T* a, const T* b, T* y)
+COACCEL_PRIM_KERNEL concat(u64 n, u64 m, u64 outer, u64 inner, const T* a, const T* b, T* y)
 {
     const u64 count = outer * (n + m) * inner;
     const u64 step = u64(gridDim.x) * blockDim.x;
@@ -105,7 +105,7 @@ COACCEL_PRIM_FUNCTION T padded_element(const pad_loops& l, Index i, const T* x, 
 }
 
 template <class T>
-__global__ void pad(pad_loops l, const T* x, T* y, T value)
+COACCEL_PRIM_KERNEL pad(pad_loops l, const T* x, T* y, T value)
 {
     const u64 step = u64(gridDim.x) * blockDim.x;
     for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < l.count; i += step)
@@ -124,7 +124,7 @@ struct copy_body {
 /// x, and squares of 32 x 32 elements go through shared memory, so that memory is read and written in order. The loops
 /// then have rank 2, or 3 with separate matrices.
 template <class T>
-__global__ void transpose(u64 tiles, loops<2> l, const T* x, T* y)
+COACCEL_PRIM_KERNEL transpose(u64 tiles, loops<2> l, const T* x, T* y)
 {
     if (!tiles) {
         for_each(l, copy_body<T>{x, y});

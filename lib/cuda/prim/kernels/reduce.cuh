@@ -104,12 +104,13 @@ COACCEL_PRIM_FUNCTION typename Fold::state block_fold_adjacent(const T* x, u64 b
         for (u64 p = 0; p < packs; ++p)
             loaded[p] = *reinterpret_cast<const pack<T>*>(x + begin + i + p * distance);
         COACCEL_PRIM_UNROLL
-        for (u64 p = 0; p < packs; ++p)
+        for (u64 p = 0; p < packs; ++p) {
             COACCEL_PRIM_UNROLL
             for (u64 k = 0; k < size; ++k) {
                 const typename Fold::state next = Fold::start(loaded[p].of[k], begin + i + p * distance + k);
                 own = any || p + k > 0 ? Fold::join(own, next) : next;
             }
+        }
         any = true;
         i += packs * distance;
     }
@@ -196,8 +197,8 @@ COACCEL_PRIM_FUNCTION void reduce_rows(u64 second, const reduction_loops& l, con
         const u64 end = begin + (rest < s.length ? rest : s.length);
         const places<2> p = results.of(row);
         const T* from = x + p.at[0];
-        const state all = adjacent ? block_fold_adjacent<Fold>(from, begin, end)
-                                   : block_fold<Fold>(from, elements, begin, end);
+        const state all =
+            adjacent ? block_fold_adjacent<Fold>(from, begin, end) : block_fold<Fold>(from, elements, begin, end);
         if (threadIdx.x != 0)
             continue;
         if (s.count == 1)
@@ -208,15 +209,15 @@ COACCEL_PRIM_FUNCTION void reduce_rows(u64 second, const reduction_loops& l, con
 }
 
 template <class Function, class T>
-__global__ void reduce(u64 second, reduction_loops l, slices s, const T* x, T* y,
-                       typename value_fold<Function, T>::state* parts)
+COACCEL_PRIM_KERNEL reduce(u64 second, reduction_loops l, slices s, const T* x, T* y,
+                           typename value_fold<Function, T>::state* parts)
 {
     reduce_rows<value_fold<Function, T>>(second, l, s, x, y, parts);
 }
 
 template <class Which, class T>
-__global__ void arg_reduce(u64 second, reduction_loops l, slices s, const T* x, u64* y,
-                           typename index_fold<Which, T>::state* parts)
+COACCEL_PRIM_KERNEL arg_reduce(u64 second, reduction_loops l, slices s, const T* x, u64* y,
+                               typename index_fold<Which, T>::state* parts)
 {
     reduce_rows<index_fold<Which, T>>(second, l, s, x, y, parts);
 }
@@ -229,8 +230,8 @@ struct place_in_column {
 
 /// A thread or a block for each segment and column. `neutral` is the result of an empty segment.
 template <class Function, class T>
-__global__ void segmented_reduce(u64 by_thread, u64 rows, u64 segments, u64 columns, const T* x, const u64* offsets,
-                                 T* y, T neutral)
+COACCEL_PRIM_KERNEL segmented_reduce(u64 by_thread, u64 rows, u64 segments, u64 columns, const T* x, const u64* offsets,
+                                     T* y, T neutral)
 {
     typedef value_fold<Function, T> fold;
     const place_in_column at{columns};
@@ -251,8 +252,8 @@ __global__ void segmented_reduce(u64 by_thread, u64 rows, u64 segments, u64 colu
                 own = fold::join(own, fold::start(from[at.of(i)], i));
             y[item] = fold::end(own);
         } else {
-            const typename fold::state all = columns == 1 ? block_fold_adjacent<fold>(from, begin, end)
-                                                          : block_fold<fold>(from, at, begin, end);
+            const typename fold::state all =
+                columns == 1 ? block_fold_adjacent<fold>(from, begin, end) : block_fold<fold>(from, at, begin, end);
             if (threadIdx.x == 0)
                 y[item] = fold::end(all);
         }

@@ -68,7 +68,7 @@ struct log_softmax_value {
 };
 
 template <class Value, class T>
-__global__ void softmax(u64 outer, u64 n, u64 inner, const T* x, T* y)
+COACCEL_PRIM_KERNEL softmax(u64 outer, u64 n, u64 inner, const T* x, T* y)
 {
     typedef typename computed<T>::type C;
     typedef typename computed<T>::sum S;
@@ -83,13 +83,13 @@ __global__ void softmax(u64 outer, u64 n, u64 inner, const T* x, T* y)
             sum += static_cast<S>(exp(computed<T>::load(x[first + k * inner]) - most));
         sum = combined<adding>(sum);
         for (u64 k = threadIdx.x; k < n; k += blockDim.x)
-            y[first + k * inner] = computed<T>::store(
-                static_cast<C>(Value::of(computed<T>::load(x[first + k * inner]), most, sum)));
+            y[first + k * inner] =
+                computed<T>::store(static_cast<C>(Value::of(computed<T>::load(x[first + k * inner]), most, sum)));
     }
 }
 
 template <class T>
-__global__ void layer_norm(u64 rows, u64 columns, const T* x, const T* scale, const T* shift, T* y, double epsilon)
+COACCEL_PRIM_KERNEL layer_norm(u64 rows, u64 columns, const T* x, const T* scale, const T* shift, T* y, double epsilon)
 {
     typedef typename computed<T>::type C;
     typedef typename computed<T>::sum S;
@@ -116,7 +116,7 @@ __global__ void layer_norm(u64 rows, u64 columns, const T* x, const T* scale, co
 }
 
 template <class T>
-__global__ void rms_norm(u64 rows, u64 columns, const T* x, const T* scale, T* y, double epsilon)
+COACCEL_PRIM_KERNEL rms_norm(u64 rows, u64 columns, const T* x, const T* scale, T* y, double epsilon)
 {
     typedef typename computed<T>::type C;
     typedef typename computed<T>::sum S;

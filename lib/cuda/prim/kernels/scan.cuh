@@ -9,9 +9,8 @@ constexpr u64 scanned_by_thread = 8;
 
 /// The values of the threads before this one, joined; thread 0 gets `neutral`. `all` is that of all threads.
 template <class Fold>
-COACCEL_PRIM_FUNCTION typename Fold::state scanned_before(const typename Fold::state& own,
-                                                          const typename Fold::state& neutral,
-                                                          typename Fold::state& all)
+COACCEL_PRIM_FUNCTION typename Fold::state
+scanned_before(const typename Fold::state& own, const typename Fold::state& neutral, typename Fold::state& all)
 {
     typedef typename Fold::state state;
     __shared__ state parts[256];
@@ -83,8 +82,8 @@ COACCEL_PRIM_FUNCTION void scan_parts(typename Fold::state* parts, u64 count, co
 }
 
 template <class Function, class T>
-__global__ void scan(u64 launch, scan_shape l, slices s, const T* x, T* y, T none,
-                     typename value_fold<Function, T>::state* parts)
+COACCEL_PRIM_KERNEL scan(u64 launch, scan_shape l, slices s, const T* x, T* y, T none,
+                         typename value_fold<Function, T>::state* parts)
 {
     typedef value_fold<Function, T> fold;
     typedef typename fold::state state;

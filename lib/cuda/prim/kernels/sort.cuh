@@ -1,8 +1,8 @@
 // The kernels of sorts: by the bytes of the keys, from the lowest to the highest one, each time in a stable way. For
 // each byte there are three launches: the first one counts the values of the byte in each slice, the second one adds
-// the counts of the slices before, the third one moves the elements. Rows of one slice do not need the second one. Short
-// rows need one launch: the place of an element is the number of elements before it. A block has 256 threads, one for
-// each value of a byte.
+// the counts of the slices before, the third one moves the elements. Rows of one slice do not need the second one.
+// Short rows need one launch: the place of an element is the number of elements before it. A block has 256 threads, one
+// for each value of a byte.
 
 namespace coaccel_prim {
 
@@ -286,7 +286,8 @@ COACCEL_PRIM_FUNCTION void sort_step(u64 launch, const sort_shape& l, const orde
 
 /// `launch` 0 to 2: a byte of long rows; 3: short rows.
 template <class T>
-COACCEL_PRIM_KERNEL_OF(4) sort(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, T* to, u64* counts)
+COACCEL_PRIM_KERNEL_OF(4)
+sort(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, T* to, u64* counts)
 {
     const sort_items<T> source = {from, nullptr};
     const sort_items<T> target = {to, nullptr};
@@ -294,8 +295,9 @@ COACCEL_PRIM_KERNEL_OF(4) sort(u64 launch, sort_shape l, order_slices s, u64 shi
 }
 
 template <class T>
-COACCEL_PRIM_KERNEL_OF(4) sort_pairs(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, u64* from_values, T* to,
-                               u64* to_values, u64* counts)
+COACCEL_PRIM_KERNEL_OF(4)
+sort_pairs(u64 launch, sort_shape l, order_slices s, u64 shift, T* from, u64* from_values, T* to, u64* to_values,
+           u64* counts)
 {
     const sort_items<T> source = {from, from_values};
     const sort_items<T> target = {to, to_values};

@@ -148,8 +148,8 @@ struct top_k_shape {
 
 /// `part_indices` and `part_values`: the elements of the slices, k for each.
 template <class T>
-__global__ void top_k(u64 second, top_k_shape l, order_slices s, const T* x, T* values, u64* indices, T* part_values,
-                      u64* part_indices)
+COACCEL_PRIM_KERNEL top_k(u64 second, top_k_shape l, order_slices s, const T* x, T* values, u64* indices,
+                          T* part_values, u64* part_indices)
 {
     const u64 last = l.n - (s.count - 1) * s.length;
     candidates<T> c;
