@@ -24,9 +24,6 @@ public:
     /// Whether it must be loaded alone: until it has been loaded, and for a while after the loss.
     bool suspect(time_point now) const noexcept { return last_ && (!loaded_since_ || now - *last_ < window); }
 
-    /// Whether it has not been loaded since the last loss.
-    bool unproven() const noexcept { return last_ && !loaded_since_; }
-
     /// A context has died of a fault while the plan was being loaded beside other requests.
     void lost(time_point now) noexcept
     {

@@ -91,22 +91,19 @@ bool plan_list::has_next() const noexcept
     return !pending_ && (loading_ || next_to_extend() || std::ranges::any_of(all_, can_unload));
 }
 
-/// First those that cannot run at all, so that after the loss of a context every plan can run soon; of these, last the
-/// ones that may end the context again.
+/// First those that cannot run at all, so that after the loss of a context every plan can run soon.
 loaded_plan* plan_list::next_to_extend() const noexcept
 {
-    loaded_plan* unproven = nullptr;
-    loaded_plan* larger = nullptr;
+    loaded_plan* found = nullptr;
     for (const auto& p : all_) {
         if (p->instances.size() >= wanted_instances(*p))
             continue;
-        loaded_plan*& found = p->instances.empty() ? unproven : larger;
-        if (p->instances.empty() && !p->loads.unproven())
+        if (p->instances.empty())
             return p.get();
         if (!found)
             found = p.get();
     }
-    return unproven ? unproven : larger;
+    return found;
 }
 
 std::unique_ptr<load_part> plan_list::unload_one(loaded_plan& p)

@@ -73,6 +73,8 @@ TEST_CASE("a plan whose loading has ended workers costs no further ones until th
         fixture f(standby, 2);
         const plan innocent = f.load();
         CHECK(await(f.io, f.gpu.async_load(test::fatal_plan())).error() == errc::context_lost);
+        // The context that follows the last loss.
+        test::run_until(f.io, [&] { return f.gpu.status().state == device_state::ready; });
         const auto before = f.stats();
         CHECK(before.generation == 4);
         const auto runs = f.start_many(innocent, 20);

@@ -26,6 +26,8 @@ struct fatal_fixture : fixture {
     template <class Description>
     void check_refused(const Description& d, const std::string& name)
     {
+        // The context that follows the last loss.
+        test::run_until(io, [&] { return gpu.status().state == device_state::ready; });
         const auto before = stats();
         const auto made = await(io, gpu.async_load(d));
         REQUIRE_FALSE(made);
@@ -143,6 +145,7 @@ TEST_CASE("loads of the same plan that wait end with the one that is refused, an
     CHECK(ended[2] == errc::plan_quarantined);
     CHECK(ended[2].message().starts_with("async_load: plan pair.bad is refused for another "));
     CHECK_FALSE(ended[3]);
+    test::run_until(f.io, [&] { return f.gpu.status().state == device_state::ready; });
     CHECK(f.stats().convicted == 2);
     CHECK(f.stats().generation == 4);
 }

@@ -23,13 +23,10 @@ TEST_CASE("a plan is suspect until it is loaded, and for a minute after a loss w
 {
     load_suspicion l;
     CHECK_FALSE(l.suspect(start));
-    CHECK_FALSE(l.unproven());
     l.lost(start);
     CHECK(l.suspect(start));
     CHECK(l.suspect(start + 24h));
-    CHECK(l.unproven());
     l.loaded();
-    CHECK_FALSE(l.unproven());
     CHECK(l.suspect(start + 59s));
     CHECK_FALSE(l.suspect(start + 60s));
     CHECK_FALSE(l.refused());
@@ -100,7 +97,6 @@ TEST_CASE(
     l.loaded();
     l.lost_standby(start);
     CHECK(l.suspect(start));
-    CHECK_FALSE(l.unproven());
     CHECK_FALSE(l.refused_on_standby());
     l.lost_standby(start + 10min);
     CHECK(l.refused_on_standby());
