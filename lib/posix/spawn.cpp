@@ -229,7 +229,7 @@ spawned spawn(const spawn_plan& plan, starting_child& child) noexcept
     made.pid = __clone(&run_child, static_cast<char*>(stack) + stack_bytes,
                        CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &t, &child.pidfd_);
     const int code = errno;
-    // From here on nobody else uses the descriptor, which may be closed.
+    // No other thread uses the descriptor from here on, so it may be closed.
     const bool killed = child.started();
     const int pidfd = child.pidfd_;
     set_mask(before, nullptr);

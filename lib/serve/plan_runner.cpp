@@ -260,14 +260,14 @@ bool plan_runner::has_room(std::uint64_t)
 }
 
 /// Whether a batch may start on this replica. If its device has failed, requests that wait for a place may start as
-/// soon as somebody revives it.
+/// soon as it is revived.
 bool plan_runner::is_usable(replica& r)
 {
     const auto usable = [&r] { return health_of(r.gpu.status().state) != replica_health::down; };
     if (usable())
         return true;
     auto state = r.gpu.watch_state();
-    // Nobody revives a device that has stopped, and a watch that is closed would wake the batcher again and again.
+    // A device that has stopped is never revived, and a watch that is closed would wake the batcher again and again.
     if (!r.repair.expired() || !state.is_open())
         return false;
     r.wait_for_repair(std::move(state), self_of(*core_));

@@ -77,7 +77,7 @@ TEST_CASE("each kernel is compiled once, and found in the cache the next time")
     CHECK_FALSE(cuda::warm_kernels(names, target, 3, progress));
     CHECK(told.size() == 2 * names.size());
     CHECK(nvrtc.compilations().size() == names.size());
-    // Nobody wants to know.
+    // Without a function for the progress.
     CHECK_FALSE(cuda::warm_kernels(names, target, 3, {}));
 }
 
