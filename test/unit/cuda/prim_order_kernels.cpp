@@ -54,7 +54,8 @@ struct rows_and_slices {
 template <class T>
 void check_step(const rows_and_slices& r, int shift, bool descending)
 {
-    const auto& [outer, n, length] = r;
+    // Not a structured binding, which clang 14 does not capture.
+    const std::uint64_t outer = r.outer, n = r.n, length = r.length;
     CAPTURE(n);
     CAPTURE(length);
     std::mt19937 random(84);
