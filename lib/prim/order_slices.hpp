@@ -33,17 +33,6 @@ inline order_slices top_k_slices(std::uint64_t rows, std::uint64_t n, std::uint6
 /// Rows up to this length are sorted by comparing all pairs.
 inline constexpr std::uint64_t short_sort = 512;
 
-/// For sort: each slice has 256 counters. A block moves `tile` elements at a time, so slices are multiples of it.
-inline order_slices sort_slices(std::uint64_t rows, std::uint64_t n, std::uint64_t tile) noexcept
-{
-    const auto even = divide_rows(rows, n, tile, 528);
-    if (even.count == 1)
-        return even;
-    // Cannot overflow: a slice is at least a tile.
-    const std::uint64_t length = (even.length + tile - 1) / tile * tile;
-    return {.count = (n - 1) / length + 1, .length = length};
-}
-
 /// For ops that keep some of n elements.
 inline order_slices compact_slices(std::uint64_t n) noexcept
 {

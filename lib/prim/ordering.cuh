@@ -2,17 +2,16 @@
 
 namespace coaccel_prim {
 
-/// For the bits of a real number: NaN is the greatest number, and both zeros are equal. `sign` is the bit of the sign,
-/// `infinity` the bits of infinity.
-COACCEL_PRIM_FUNCTION u64 real_key(u64 bits, u64 sign, u64 infinity)
+/// For the bits of a real number, of which there are as many as in `all`: NaN is the greatest number, and both zeros are
+/// equal. `infinity` are the bits of infinity.
+template <class Word>
+COACCEL_PRIM_FUNCTION Word real_key(Word bits, Word all, Word infinity)
 {
-    const u64 all = sign + (sign - 1);
-    const u64 magnitude = bits & (sign - 1);
-    if (magnitude > infinity)
-        return all;
-    if (magnitude == 0)
-        return sign;
-    return bits & sign ? bits ^ all : bits | sign;
+    const Word sign = all - all / 2;
+    const Word magnitude = bits & (sign - 1);
+    const Word ordered = bits & sign ? bits ^ all : bits | sign;
+    const Word number = magnitude == 0 ? sign : ordered;
+    return magnitude > infinity ? all : number;
 }
 
 template <class C>

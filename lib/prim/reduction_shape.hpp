@@ -51,7 +51,7 @@ inline row_slices slices_of(std::uint64_t rows, std::uint64_t elements, bool adj
 {
     constexpr std::uint64_t short_row = 32;
     constexpr std::uint64_t many_rows = 8192;
-    constexpr std::uint64_t most_slices = 2048;
+    constexpr std::uint64_t most_slices = 1024;
     if (elements <= short_row || (!adjacent && rows >= many_rows))
         return {.by_thread = 1, .count = 1, .length = elements};
     const std::uint64_t wanted = std::min(elements / least, most_slices / std::min(rows, most_slices));

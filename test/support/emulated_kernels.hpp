@@ -54,9 +54,26 @@ inline void atomicMax(u64* to, u64 value)
 }
 
 template <class T>
-void atomicAdd(T* to, T value)
+T atomicAdd(T* to, T value)
 {
-    std::atomic_ref<T>(*to).fetch_add(value);
+    return std::atomic_ref<T>(*to).fetch_add(value);
+}
+
+inline void atomicOr(u32* to, u32 bits)
+{
+    std::atomic_ref<u32>(*to).fetch_or(bits);
+}
+
+template <class Word>
+void publish(Word* to, Word value)
+{
+    std::atomic_ref<Word>(*to).store(value);
+}
+
+template <class Word>
+Word read_again(const Word* from)
+{
+    return std::atomic_ref<Word>(*const_cast<Word*>(from)).load();
 }
 
 /// All threads of the warp call it together.
@@ -74,18 +91,13 @@ inline u32 threads_with_same(u64 value)
 }
 
 /// All threads of the warp call it together.
-inline u32 threads_with_same_byte(u32 value)
+template <class V>
+V value_of(V value, u32 thread)
 {
-    return threads_with_same(value);
-}
-
-/// All threads of the warp call it together.
-inline u64 value_of(u64 value, u32 thread)
-{
-    static std::array<u64, 256> all;
+    static std::array<V, 256> all;
     all[threadIdx.x] = value;
     wait_for_warp();
-    const u64 other = all[threadIdx.x / 32 * 32 + thread];
+    const V other = all[threadIdx.x / 32 * 32 + thread];
     wait_for_warp();
     return other;
 }

@@ -12,8 +12,16 @@ struct top_k_shape {
 };
 
 struct sort_shape {
-    std::uint64_t n, outer, flip;
+    std::uint64_t n, outer, flip, tiles;
 };
+
+struct sort_buffers {
+    std::uint32_t* next;
+    std::uint64_t* begins;
+    std::uint64_t* states[2];
+};
+
+enum class sort_launch : std::uint64_t { clear, count, begin, move, small, short_ };
 
 /// All bits of a key for the descending order.
 template <class T>
@@ -27,39 +35,56 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept
     return (bytes + 15) / 16 * 16;
 }
 
-/// The slices of each row. The tile is that of the kernel.
+/// The elements of a tile of the kernel.
 template <class Op>
-prim::order_slices slices_of(const Op& op) noexcept
+constexpr std::uint64_t tile_of(const Op&) noexcept
 {
-    constexpr bool pairs = requires { op.sorted_values; };
-    constexpr std::uint64_t by_thread = pairs || sizeof(typename Op::value_type) == 8 ? 8 : 16;
-    return prim::sort_slices(op.outer, op.n, prim_launch::threads * by_thread);
+    constexpr bool pairs = requires(const Op& op) { op.sorted_values; };
+    return prim_launch::threads * (pairs || sizeof(typename Op::value_type) == 8 ? 12 : 16);
 }
 
-/// Counts for each value of a byte in each row and, if there are several slices, in each slice.
-constexpr std::uint64_t counts_of(std::uint64_t rows, std::uint64_t slices) noexcept
+/// The tiles of a row.
+template <class Op>
+std::uint64_t tiles_of(const Op& op) noexcept
 {
-    return rows * 256 * (slices == 1 ? 1 : slices + 1);
+    return (op.n - 1) / tile_of(op) + 1;
 }
 
-/// Where a sort keeps what it needs: the counts, and the elements between two of its passes.
+/// Where a sort of rows of several tiles keeps what it needs, as distances from the beginning of its memory.
 template <class T>
 struct sort_memory {
+    /// A number for each pass.
+    std::size_t next = 0;
+    /// A count for each row, byte and value of the byte. With the two before it, what must be zero at first.
+    std::size_t begins;
+    /// A count for each tile and value of the byte, twice.
+    std::size_t states[2];
+    /// The elements between two passes, of which there is only one for elements of one byte.
     std::size_t keys;
     std::size_t values;
     std::size_t bytes;
 
     template <class Op>
     explicit sort_memory(const Op& op) noexcept
-        : keys(aligned(counts_of(op.outer, slices_of(op).count) * sizeof(std::uint64_t))), values(keys), bytes(keys)
     {
-        // A single pass moves the elements to their places.
-        if (sizeof(T) == 1)
-            return;
-        values = keys + aligned(op.outer * op.n * sizeof(T));
+        constexpr std::size_t count = sizeof(std::uint64_t);
+        const std::size_t of_tiles = op.outer * tiles_of(op) * 256 * count;
+        begins = aligned(sizeof(T) * sizeof(std::uint32_t));
+        states[0] = begins + op.outer * sizeof(T) * 256 * count;
+        states[1] = states[0] + of_tiles;
+        keys = states[1] + of_tiles;
+        values = keys + (sizeof(T) == 1 ? 0 : aligned(op.outer * op.n * sizeof(T)));
         bytes = values;
         if constexpr (requires { op.sorted_values; })
-            bytes += op.outer * op.n * sizeof(std::uint64_t);
+            bytes += sizeof(T) == 1 ? 0 : op.outer * op.n * sizeof(std::uint64_t);
+    }
+
+    sort_buffers at(char* memory) const noexcept
+    {
+        if (!memory)
+            return {};
+        const auto counts = [memory](std::size_t at) { return reinterpret_cast<std::uint64_t*>(memory + at); };
+        return {reinterpret_cast<std::uint32_t*>(memory), counts(begins), {counts(states[0]), counts(states[1])}};
     }
 };
 
@@ -89,7 +114,7 @@ struct orders {
     template <class Op>
     static std::size_t workspace(const Op& op)
     {
-        return op.n <= prim::short_sort ? 0 : sort_memory<typename Op::value_type>(op).bytes;
+        return op.n <= tile_of(op) ? 0 : sort_memory<typename Op::value_type>(op).bytes;
     }
 
     template <class T>
@@ -100,9 +125,7 @@ struct orders {
     template <class Op>
     static std::size_t launches(const Op& op)
     {
-        if (op.n <= prim::short_sort)
-            return 1;
-        return (slices_of(op).count == 1 ? 2 : 3) * sizeof(typename Op::value_type);
+        return op.n <= tile_of(op) ? 1 : 3 + sizeof(typename Op::value_type);
     }
 
     template <class T>
@@ -120,25 +143,34 @@ struct orders {
         return ec || slices.count == 1 ? ec : start(1, op.outer);
     }
 
-    /// Calls `start(blocks, launch, shift, from_result, to_result)` for each launch. The last two tell whether the
-    /// elements are in the result or in the workspace; the first pass reads the operand.
+    enum class place : std::uint8_t { operand, result, workspace };
+
+    /// Calls `start(blocks, launch, what, from, to)` for each launch.
     template <class Op, class Start>
     static error_code sort_rows(const Op& op, const Start& start)
     {
-        enum class place : std::uint8_t { operand, result, workspace };
-        if (op.n <= prim::short_sort)
-            return start(op.outer, 3, 0, place::operand, place::result);
-        const auto slices = slices_of(op);
-        constexpr std::uint64_t passes = sizeof(typename Op::value_type);
+        using T = typename Op::value_type;
+        if (op.n <= tile_of(op))
+            return start(op.outer, op.n <= prim::short_sort ? sort_launch::short_ : sort_launch::small, 0,
+                         place::operand, place::result);
+        constexpr std::uint64_t bytes = sizeof(T);
+        constexpr std::uint64_t counted = 65536;
+        const std::uint64_t zeros = sort_memory<T>(op).states[1] / sizeof(std::uint32_t);
+        const struct {
+            std::uint64_t blocks;
+            sort_launch which;
+            std::uint64_t what;
+        } first[] = {{zeros / prim_launch::threads + 1, sort_launch::clear, zeros},
+                     {op.outer * ((op.n - 1) / counted + 1), sort_launch::count, 0},
+                     {op.outer * bytes, sort_launch::begin, 0}};
+        for (const auto& launch : first)
+            if (auto ec = start(launch.blocks, launch.which, launch.what, place::operand, place::result))
+                return ec;
         auto from = place::operand;
-        for (std::uint64_t pass = 0; pass < passes; ++pass) {
-            const auto to = (passes - pass) % 2 == 1 ? place::result : place::workspace;
-            // The second launch has a warp for each row and value of the byte.
-            const std::uint64_t blocks[] = {op.outer * slices.count, op.outer * 256 / 8, op.outer * slices.count};
-            for (std::uint64_t launch = 0; launch < 3; ++launch)
-                if (launch != 1 || slices.count > 1)
-                    if (auto ec = start(blocks[launch], launch, 8 * pass, from, to))
-                        return ec;
+        for (std::uint64_t byte = 0; byte < bytes; ++byte) {
+            const auto to = (bytes - byte) % 2 == 1 ? place::result : place::workspace;
+            if (auto ec = start(op.outer * tiles_of(op), sort_launch::move, byte, from, to))
+                return ec;
             from = to;
         }
         return {};
@@ -148,11 +180,12 @@ struct orders {
     static error_code launch(const prim_launch& l, const prim::sort<T>& op, const bound_op& o)
     {
         auto* const memory = static_cast<char*>(l.workspace);
+        const sort_memory<T> parts(op);
         T* const keys[] = {const_cast<T*>(o.data(op.x)), o.data(op.y),
-                           memory ? reinterpret_cast<T*>(memory + sort_memory<T>(op).keys) : nullptr};
-        return sort_rows(op, [&](std::uint64_t blocks, std::uint64_t launch, std::uint64_t shift, auto from, auto to) {
-            return l.blocks(blocks, launch, sort_shape{op.n, op.outer, flip<T>(op.order)}, slices_of(op), shift,
-                            keys[int(from)], keys[int(to)], l.workspace);
+                           memory ? reinterpret_cast<T*>(memory + parts.keys) : nullptr};
+        const sort_shape shape{op.n, op.outer, flip<T>(op.order), tiles_of(op)};
+        return sort_rows(op, [&](std::uint64_t blocks, sort_launch which, std::uint64_t what, place from, place to) {
+            return l.blocks(blocks, which, shape, what, keys[int(from)], keys[int(to)], parts.at(memory));
         });
     }
 
@@ -160,14 +193,15 @@ struct orders {
     static error_code launch(const prim_launch& l, const prim::sort_pairs<T>& op, const bound_op& o)
     {
         auto* const memory = static_cast<char*>(l.workspace);
-        const sort_memory<T> at(op);
+        const sort_memory<T> parts(op);
         T* const keys[] = {const_cast<T*>(o.data(op.keys)), o.data(op.sorted_keys),
-                           memory ? reinterpret_cast<T*>(memory + at.keys) : nullptr};
+                           memory ? reinterpret_cast<T*>(memory + parts.keys) : nullptr};
         std::uint64_t* const values[] = {const_cast<std::uint64_t*>(o.data(op.values)), o.data(op.sorted_values),
-                                         memory ? reinterpret_cast<std::uint64_t*>(memory + at.values) : nullptr};
-        return sort_rows(op, [&](std::uint64_t blocks, std::uint64_t launch, std::uint64_t shift, auto from, auto to) {
-            return l.blocks(blocks, launch, sort_shape{op.n, op.outer, flip<T>(op.order)}, slices_of(op), shift,
-                            keys[int(from)], values[int(from)], keys[int(to)], values[int(to)], l.workspace);
+                                         memory ? reinterpret_cast<std::uint64_t*>(memory + parts.values) : nullptr};
+        const sort_shape shape{op.n, op.outer, flip<T>(op.order), tiles_of(op)};
+        return sort_rows(op, [&](std::uint64_t blocks, sort_launch which, std::uint64_t what, place from, place to) {
+            return l.blocks(blocks, which, shape, what, keys[int(from)], values[int(from)], keys[int(to)],
+                            values[int(to)], parts.at(memory));
         });
     }
 };

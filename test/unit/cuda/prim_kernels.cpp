@@ -194,66 +194,80 @@ TEST_CASE("indices beyond 32 bits are right")
     CHECK(seen[0][1] == 2 * (l.count - 1));
 }
 
-TEST_CASE("the threads of a block compute a row together")
+TEST_CASE("softmax of rows in registers of a warp or a block, and of others")
 {
     std::mt19937 random(13);
-    for (const std::uint64_t n : {1, 5, 32, 100})
+    // A warp has room for 1024 elements, 64 threads for 2048.
+    for (const std::uint64_t n : {1, 5, 32, 100, 1024, 1030, 2052})
         for (const std::uint64_t inner : {1, 3}) {
             CAPTURE(n);
             CAPTURE(inner);
             constexpr std::uint64_t outer = 5;
-            const auto x = test::random_elements<float>(random, outer * n * inner, -3, 3);
+            const auto x = test::random_elements<float>(random, outer * n * inner + 1, -3, 3);
+            // At an address where no pieces can be.
+            const auto* const shifted = x.data() + n % 2;
             auto y = test::poisoned<float>(x.size());
             // Fewer blocks than rows.
             test::emulate_together(
-                2, 32, [&] { code::softmax<code::softmax_value, float>(outer, n, inner, x.data(), y.data()); });
+                2, 64, [&] { code::softmax<code::softmax_value, float>(outer, n, inner, shifted, y.data()); });
             auto z = test::poisoned<float>(x.size());
             test::emulate_together(
-                3, 16, [&] { code::softmax<code::log_softmax_value, float>(outer, n, inner, x.data(), z.data()); });
+                3, 32, [&] { code::softmax<code::log_softmax_value, float>(outer, n, inner, shifted, z.data()); });
             std::size_t wrong = 0;
             for (std::uint64_t o = 0; o < outer; ++o)
                 for (std::uint64_t i = 0; i < inner; ++i) {
                     double sum = 0;
                     for (std::uint64_t k = 0; k < n; ++k)
-                        sum += std::exp(double(x[(o * n + k) * inner + i]));
+                        sum += std::exp(double(shifted[(o * n + k) * inner + i]));
                     for (std::uint64_t k = 0; k < n; ++k) {
                         const auto at = (o * n + k) * inner + i;
-                        const double expected = std::exp(double(x[at])) / sum;
+                        const double expected = std::exp(double(shifted[at])) / sum;
                         wrong += !test::close(y[at], expected, 1e-6);
                         wrong += !test::close(z[at], std::log(expected), 3e-6);
                     }
                 }
             CHECK(wrong == 0);
+            CHECK(test::same_bytes(y[outer * n * inner], test::poisoned<float>(1)[0]));
         }
+}
+
+TEST_CASE("norms of rows in registers of a warp or a block, and of others")
+{
+    std::mt19937 random(14);
     constexpr std::uint64_t rows = 4;
-    constexpr std::uint64_t columns = 70;
-    const auto x = test::random_elements<double>(random, rows * columns, 5, 9);
-    const auto scale = test::random_elements<double>(random, columns, 1, 2);
-    const auto shift = test::random_elements<double>(random, columns, -1, 1);
-    auto y = test::poisoned<double>(x.size());
-    auto z = test::poisoned<double>(x.size());
-    test::emulate_together(
-        2, 16, [&] { code::layer_norm<double>(rows, columns, x.data(), scale.data(), shift.data(), y.data(), 0.25); });
-    test::emulate_together(2, 16,
-                           [&] { code::rms_norm<double>(rows, columns, x.data(), scale.data(), z.data(), 0.25); });
-    std::size_t wrong = 0;
-    for (std::uint64_t r = 0; r < rows; ++r) {
-        double sum = 0;
-        double squares = 0;
-        for (std::uint64_t k = 0; k < columns; ++k) {
-            sum += x[r * columns + k];
-            squares += x[r * columns + k] * x[r * columns + k];
+    // A warp has room for 512 elements, 64 threads for 1024.
+    for (const std::uint64_t columns : {1, 70, 71, 600, 1030}) {
+        CAPTURE(columns);
+        const auto x = test::random_elements<double>(random, rows * columns, 5, 9);
+        const auto scale = test::random_elements<double>(random, columns, 1, 2);
+        const auto shift = test::random_elements<double>(random, columns, -1, 1);
+        auto y = test::poisoned<double>(x.size());
+        auto z = test::poisoned<double>(x.size());
+        test::emulate_together(2, 64, [&] {
+            code::layer_norm<double>(rows, columns, x.data(), scale.data(), shift.data(), y.data(), 0.25);
+        });
+        test::emulate_together(2, 64,
+                               [&] { code::rms_norm<double>(rows, columns, x.data(), scale.data(), z.data(), 0.25); });
+        std::size_t wrong = 0;
+        for (std::uint64_t r = 0; r < rows; ++r) {
+            double sum = 0;
+            double squares = 0;
+            for (std::uint64_t k = 0; k < columns; ++k) {
+                sum += x[r * columns + k];
+                squares += x[r * columns + k] * x[r * columns + k];
+            }
+            const auto count = static_cast<double>(columns);
+            const double mean = sum / count;
+            const double variance = squares / count - mean * mean;
+            for (std::uint64_t k = 0; k < columns; ++k) {
+                const double v = x[r * columns + k];
+                wrong += !test::close(y[r * columns + k], (v - mean) / std::sqrt(variance + 0.25) * scale[k] + shift[k],
+                                      1e-12);
+                wrong += !test::close(z[r * columns + k], v / std::sqrt(squares / count + 0.25) * scale[k], 1e-12);
+            }
         }
-        const double mean = sum / columns;
-        const double variance = squares / columns - mean * mean;
-        for (std::uint64_t k = 0; k < columns; ++k) {
-            const double v = x[r * columns + k];
-            wrong +=
-                !test::close(y[r * columns + k], (v - mean) / std::sqrt(variance + 0.25) * scale[k] + shift[k], 1e-12);
-            wrong += !test::close(z[r * columns + k], v / std::sqrt(squares / columns + 0.25) * scale[k], 1e-12);
-        }
+        CHECK(wrong == 0);
     }
-    CHECK(wrong == 0);
 }
 
 TEST_CASE("conversions to integers are limited to their range")

@@ -1,12 +1,13 @@
-#include "prim/order_slices.hpp"
 #include "support/emulated_kernels.hpp"
 #include "support/prim.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace test_cuda_prim_order_kernels {
@@ -46,43 +47,88 @@ std::size_t wrong_places(const std::vector<T>& x, const std::vector<T>& sorted, 
     return wrong;
 }
 
-struct rows_and_slices {
-    std::uint64_t outer, n, length;
+/// What the launches of a sort have in common.
+template <class T>
+struct sort_case {
+    sort_case(std::uint64_t rows, std::uint64_t n, bool descending, std::uint64_t tile)
+        : shape{n, rows, descending ? ~code::u64(0) >> (64 - 8 * sizeof(T)) : 0, (n - 1) / tile + 1},
+          x(test::random_bits<T>(random, rows * n)), indices(x.size())
+    {
+        // The same element many times.
+        std::fill(x.begin() + static_cast<std::ptrdiff_t>(n / 3), x.begin() + static_cast<std::ptrdiff_t>(n / 2), x[0]);
+        std::iota(indices.begin(), indices.end(), 0);
+    }
+
+    std::mt19937 random{84};
+    code::sort_shape shape;
+    std::vector<T> x;
+    std::vector<code::u64> indices;
+    std::vector<T> keys = test::poisoned<T>(x.size());
+    std::vector<code::u64> places = test::poisoned<code::u64>(x.size());
 };
 
-/// Sorts keys with and without values by one of their bytes.
+/// Sorts keys with values, and without, by one of their bytes, in all launches that this takes.
 template <class T>
-void check_step(const rows_and_slices& r, int shift, bool descending)
+void check_byte(std::uint64_t rows, std::uint64_t n, code::u32 byte, bool descending)
 {
-    // Not a structured binding, which clang 14 does not capture.
-    const std::uint64_t outer = r.outer, n = r.n, length = r.length;
     CAPTURE(n);
-    CAPTURE(length);
-    std::mt19937 random(84);
-    // Many different bytes, then the same one.
-    auto x = test::random_bits<T>(random, outer * n);
-    std::fill(x.begin() + static_cast<std::ptrdiff_t>(n / 3), x.begin() + static_cast<std::ptrdiff_t>(n / 2), x[0]);
-    const auto s = sliced(n, length);
-    const code::sort_shape shape{n, outer, descending ? ~code::u64(0) >> (64 - 8 * sizeof(T)) : 0};
-    std::vector<code::u64> counts(outer * 256 * (s.count + 1));
-    std::vector<code::u64> indices(x.size());
-    std::iota(indices.begin(), indices.end(), 0);
-    auto keys = test::poisoned<T>(x.size());
-    auto alone = keys;
-    auto places = test::poisoned<code::u64>(x.size());
-    for (const code::u64 launch : {0, 1, 2})
-        if (launch != 1 || s.count > 1)
-            test::emulate_together(2, 256, [&] {
-                code::sort_pairs<T>(launch, shape, s, static_cast<code::u64>(shift), x.data(), indices.data(),
-                                    keys.data(), places.data(), counts.data());
+    // That of sorts with values, and of those without.
+    for (const bool pairs : {true, false}) {
+        const std::uint64_t tile =
+            pairs ? code::sort_tile<true, T>::length : std::uint64_t(code::sort_tile<false, T>::length);
+        sort_case<T> c(rows, n, descending, tile);
+        auto next = test::poisoned<code::u32>(sizeof(T));
+        auto begins = test::poisoned<code::u64>(rows * sizeof(T) * 256);
+        std::vector<code::u64> states[2] = {test::poisoned<code::u64>(rows * c.shape.tiles * 256),
+                                            test::poisoned<code::u64>(rows * c.shape.tiles * 256)};
+        const code::sort_memory memory{next.data(), begins.data(), {states[0].data(), states[1].data()}};
+        const auto clear = [](auto& words) {
+            test::emulate(2, 32, [&] {
+                code::clear_words(reinterpret_cast<code::u32*>(words.data()),
+                                  words.size() * sizeof(words[0]) / sizeof(code::u32));
             });
-    // The counts are the same.
+        };
+        clear(next);
+        clear(begins);
+        clear(states[byte % 2]);
+        for (const auto which : {code::sort_count, code::sort_begin, code::sort_move})
+            test::emulate_together(2, 256, [&] {
+                if (pairs)
+                    code::sort_pairs<T>(which, c.shape, byte, c.x.data(), c.indices.data(), c.keys.data(),
+                                        c.places.data(), memory);
+                else
+                    code::sort<T>(which, c.shape, byte, c.x.data(), c.keys.data(), memory);
+            });
+        const auto digit = [&](const T& v) { return code::digit_of(v, c.shape, byte); };
+        if (!pairs) {
+            auto expected = c.x;
+            for (std::uint64_t row = 0; row < rows; ++row)
+                std::ranges::stable_sort(expected.begin() + static_cast<std::ptrdiff_t>(row * n),
+                                         expected.begin() + static_cast<std::ptrdiff_t>((row + 1) * n), {}, digit);
+            CHECK(std::memcmp(expected.data(), c.keys.data(), expected.size() * sizeof(T)) == 0);
+            continue;
+        }
+        CHECK(wrong_places(c.x, c.keys, c.places, n, digit) == 0);
+        // For the next byte.
+        CHECK(std::ranges::count(states[(byte + 1) % 2], code::u64(0)) == std::ssize(states[0]));
+    }
+}
+
+/// Sorts rows of one tile by all bytes.
+template <class T>
+void check_small_rows(std::uint64_t rows, std::uint64_t n, bool descending)
+{
+    CAPTURE(n);
+    sort_case<T> c(rows, n, descending, n);
+    auto alone = c.keys;
     test::emulate_together(2, 256, [&] {
-        code::sort<T>(2, shape, s, static_cast<code::u64>(shift), x.data(), alone.data(), counts.data());
+        code::sort_pairs<T>(code::sort_small, c.shape, 0, c.x.data(), c.indices.data(), c.keys.data(), c.places.data(),
+                            {});
     });
-    const auto byte = [&](const T& v) { return code::digit_of(v, shape, shift); };
-    CHECK(wrong_places(x, keys, places, n, byte) == 0);
-    CHECK(wrong_places(x, alone, places, n, byte) == 0);
+    test::emulate_together(2, 256, [&] { code::sort<T>(code::sort_small, c.shape, 0, c.x.data(), alone.data(), {}); });
+    const auto key = [&](const T& v) { return code::sort_key(v, c.shape.flip); };
+    CHECK(wrong_places(c.x, c.keys, c.places, n, key) == 0);
+    CHECK(wrong_places(c.x, alone, c.places, n, key) == 0);
 }
 
 } // namespace
@@ -113,7 +159,7 @@ TEST_CASE("top_k of any number of slices")
                     std::vector<code::i16> part_values(outer * s.count * k);
                     std::vector<code::u64> part_indices(outer * s.count * k);
                     for (code::u64 second = 0; second < (s.count == 1 ? 1 : 2); ++second)
-                        test::emulate_together(2, 4, [&] {
+                        test::emulate_together(2, 32, [&] {
                             code::top_k<code::i16>(second, shape, s, x.data(), values.data(), indices.data(),
                                                    part_values.data(), part_indices.data());
                         });
@@ -136,16 +182,16 @@ TEST_CASE("sort of short rows")
         for (const bool descending : {false, true}) {
             constexpr std::uint64_t outer = 2;
             auto x = test::random_elements<code::i16>(random, outer * n, -50, 50);
-            const code::sort_shape shape{n, outer, descending ? 0xffffu : 0u};
+            const code::sort_shape shape{n, outer, descending ? 0xffffu : 0u, 1};
             auto y = test::poisoned<code::i16>(x.size());
             auto z = y;
             std::vector<code::u64> values(x.size());
             std::iota(values.begin(), values.end(), 0);
             auto sorted = test::poisoned<code::u64>(x.size());
             test::emulate(2, 32, [&] {
-                code::sort<code::i16>(3, shape, {1, n}, 0, x.data(), y.data(), nullptr);
-                code::sort_pairs<code::i16>(3, shape, {1, n}, 0, x.data(), values.data(), z.data(), sorted.data(),
-                                            nullptr);
+                code::sort<code::i16>(code::sort_short, shape, 0, x.data(), y.data(), {});
+                code::sort_pairs<code::i16>(code::sort_short, shape, 0, x.data(), values.data(), z.data(),
+                                            sorted.data(), {});
             });
             const auto key = [&](code::i16 v) { return descending ? -v : v; };
             CHECK(wrong_places(x, y, sorted, n, key) == 0);
@@ -153,59 +199,63 @@ TEST_CASE("sort of short rows")
         }
 }
 
-TEST_CASE("sort by one byte, with one and several tiles, slices and rows")
+TEST_CASE("sort by one byte, of one and several tiles and rows")
 {
-    // A tile has 4096 elements, or 2048 with values and of 8 bytes.
-    check_step<code::i16>({2, 5001, 4096}, 8, false);
-    check_step<code::u8>({1, 8200, 8192}, 0, true);
-    check_step<code::f16>({3, 700, 700}, 0, true);
-    check_step<code::f32>({1, 4097, 4097}, 24, true);
-    check_step<code::i64>({2, 2100, 2048}, 0, false);
-    check_step<code::f64>({1, 2049, 2049}, 56, false);
+    // A tile has 4096 elements, or 3072 with values and of 8 bytes.
+    check_byte<code::i16>(2, 5001, 1, false);
+    check_byte<code::u8>(1, 8200, 0, true);
+    check_byte<code::f16>(3, 700, 0, true);
+    check_byte<code::f32>(1, 4097, 3, true);
+    check_byte<code::i64>(2, 3100, 0, false);
+    check_byte<code::f64>(1, 3073, 7, false);
+}
+
+TEST_CASE("sort of rows of one tile")
+{
+    check_small_rows<code::i16>(3, 3072, false);
+    check_small_rows<code::f32>(2, 700, true);
+    check_small_rows<code::u8>(2, 1999, true);
+    check_small_rows<code::f64>(1, 513, false);
+}
+
+TEST_CASE("a tile adds the counts of the tiles before it, up to one that has those of the others")
+{
+    constexpr std::size_t values = 256;
+    const auto known = [](code::u64 n) { return n | code::count_of_tile; };
+    const auto with_others = [](code::u64 n) { return n | code::count_with_others; };
+    for (const std::size_t value : {0, 17, 255}) {
+        std::vector<code::u64> states(6 * values);
+        const auto set = [&](std::size_t tile, code::u64 state) { states[tile * values + value] = state; };
+        set(0, with_others(1000));
+        set(1, known(100));
+        set(2, with_others(70));
+        set(3, known(9));
+        set(4, known(0));
+        set(5, known(4));
+        const auto sum = [&](std::size_t tile) { return code::look_back(&states[tile * values + value]); };
+        CHECK(sum(5) == 83);
+        CHECK(sum(4) == 79);
+        CHECK(sum(2) == 70);
+        CHECK(sum(1) == 1100);
+    }
+}
+
+TEST_CASE("a tile waits for the count of the tile before it")
+{
+    std::vector<code::u64> states(256);
+    code::u64 sum = 0;
+    std::thread waiting([&] { sum = code::look_back(states.data()); });
+    code::publish(states.data(), code::count_with_others | 5);
+    waiting.join();
+    CHECK(sum == 5);
 }
 
 TEST_CASE("the tiles of all types fit into the shared memory of a block, with the sums of the warps")
 {
-    CHECK(sizeof(code::sort_tile<true, code::f64>) + 64 <= 48 << 10);
-    CHECK(sizeof(code::sort_tile<true, code::u8>) + 64 <= 48 << 10);
-    CHECK(sizeof(code::sort_tile<false, code::f64>) + 64 <= 48 << 10);
-    CHECK(sizeof(code::sort_tile<false, code::f32>) + 64 <= 48 << 10);
-}
-
-TEST_CASE("the counts of any number of slices are added")
-{
-    std::mt19937 random(83);
-    for (const std::uint64_t slices : {33, 150}) {
-        CAPTURE(slices);
-        constexpr std::uint64_t outer = 1;
-        auto counts = test::random_elements<code::u64>(random, outer * 256 * slices, 0, 1000);
-        auto expected = counts;
-        expected.reserve(counts.size() + outer * 256);
-        for (std::uint64_t row = 0; row < outer * 256; ++row) {
-            const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(row * slices);
-            const auto end = begin + static_cast<std::ptrdiff_t>(slices);
-            expected.push_back(std::accumulate(begin, end, code::u64(0)));
-            std::exclusive_scan(begin, end, begin, code::u64(0));
-        }
-        counts.resize(expected.size());
-        test::emulate_together(
-            3, 256, [&] { code::sort<code::u8>(1, {1, outer, 0}, {slices, 1}, 0, nullptr, nullptr, counts.data()); });
-        CHECK(counts == expected);
-    }
-}
-
-TEST_CASE("the slices of a sort cover its rows with whole tiles")
-{
-    for (const std::uint64_t tile : {2048, 4096})
-        for (const std::uint64_t rows : {1ull, 3ull, 100000ull})
-            for (const std::uint64_t n : {513ull, 4096ull, 8191ull, 8192ull, 9001ull, 1ull << 26, (1ull << 40) + 1}) {
-                const auto s = coaccel::prim::sort_slices(rows, n, tile);
-                CAPTURE(n);
-                CHECK((s.count - 1) * s.length < n);
-                CHECK((n - 1) / s.length + 1 == s.count);
-                CHECK((s.count == 1 || s.length % tile == 0));
-                CHECK((s.count == 1 || rows * s.count <= 528));
-            }
+    CHECK(sizeof(code::sort_tile<true, code::f64>) + 128 <= 48 << 10);
+    CHECK(sizeof(code::sort_tile<true, code::u8>) + 128 <= 48 << 10);
+    CHECK(sizeof(code::sort_tile<false, code::f64>) + 128 <= 48 << 10);
+    CHECK(sizeof(code::sort_tile<false, code::f32>) + 128 <= 48 << 10);
 }
 
 TEST_SUITE_END();

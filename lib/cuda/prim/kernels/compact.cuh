@@ -10,6 +10,12 @@ struct kept {
     u64 end;
 };
 
+COACCEL_PRIM_FUNCTION kept value_of(kept value, u32 thread)
+{
+    const kept other = {value_of(value.count, thread), value_of(value.end, thread)};
+    return other;
+}
+
 struct joining_kept {
     typedef kept state;
     COACCEL_PRIM_FUNCTION kept join(const kept& a, const kept& b)

@@ -8,19 +8,19 @@ struct key_of {
 };
 template <>
 struct key_of<f16> {
-    COACCEL_PRIM_FUNCTION u64 of(f16 x) { return real_key(x.bits, u64(1) << 15, 0x7c00); }
+    COACCEL_PRIM_FUNCTION u64 of(f16 x) { return real_key<u32>(x.bits, 0xffff, 0x7c00); }
 };
 template <>
 struct key_of<bf16> {
-    COACCEL_PRIM_FUNCTION u64 of(bf16 x) { return real_key(x.bits, u64(1) << 15, 0x7f80); }
+    COACCEL_PRIM_FUNCTION u64 of(bf16 x) { return real_key<u32>(x.bits, 0xffff, 0x7f80); }
 };
 template <>
 struct key_of<f32> {
-    COACCEL_PRIM_FUNCTION u64 of(f32 x) { return real_key(bits_of(x), u64(1) << 31, 0x7f800000); }
+    COACCEL_PRIM_FUNCTION u64 of(f32 x) { return real_key<u32>(bits_of(x), 0xffffffff, 0x7f800000); }
 };
 template <>
 struct key_of<f64> {
-    COACCEL_PRIM_FUNCTION u64 of(f64 x) { return real_key(bits_of(x), u64(1) << 63, 0x7ff0000000000000ull); }
+    COACCEL_PRIM_FUNCTION u64 of(f64 x) { return real_key<u64>(bits_of(x), ~u64(0), 0x7ff0000000000000ull); }
 };
 
 /// The number by which an element is sorted in ascending order. `flip` is 0, or all bits of a key for the other order.

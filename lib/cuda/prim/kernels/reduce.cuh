@@ -150,15 +150,24 @@ struct place_of_result {
     }
 };
 
-/// Joins the parts of each row in a second launch.
+/// Joins the parts of a row in a second launch. A thread loads several parts before it joins the first one.
 template <class Fold>
 COACCEL_PRIM_FUNCTION typename Fold::state joined_parts(const typename Fold::state* parts, u64 count)
 {
-    typename Fold::state own = typename Fold::state();
-    if (threadIdx.x < count)
-        own = parts[threadIdx.x];
-    for (u64 i = u64(threadIdx.x) + blockDim.x; i < count; i += blockDim.x)
-        own = Fold::join(own, parts[i]);
+    typedef typename Fold::state state;
+    constexpr u64 loads = 8;
+    state own = state();
+    for (u64 at = threadIdx.x; at < count; at += loads * blockDim.x) {
+        state loaded[loads];
+        COACCEL_PRIM_UNROLL
+        for (u64 k = 0; k < loads; ++k)
+            if (at + k * blockDim.x < count)
+                loaded[k] = parts[at + k * blockDim.x];
+        COACCEL_PRIM_UNROLL
+        for (u64 k = 0; k < loads; ++k)
+            if (at + k * blockDim.x < count)
+                own = at + k == threadIdx.x ? loaded[k] : Fold::join(own, loaded[k]);
+    }
     return joined<Fold>(own, count);
 }
 

@@ -4,31 +4,37 @@
 
 namespace coaccel_prim {
 
-/// How many elements a thread scans before the threads of the block combine theirs.
-constexpr u64 scanned_by_thread = 8;
-
-/// The values of the threads before this one, joined; thread 0 gets `neutral`. `all` is that of all threads.
+/// The values of the threads before this one, joined; thread 0 gets `neutral`. `all` is that of all threads, whose
+/// number is a multiple of 32.
 template <class Fold>
 COACCEL_PRIM_FUNCTION typename Fold::state
 scanned_before(const typename Fold::state& own, const typename Fold::state& neutral, typename Fold::state& all)
 {
     typedef typename Fold::state state;
-    __shared__ state parts[256];
-    parts[threadIdx.x] = own;
-    __syncthreads();
-    for (unsigned distance = 1; distance < blockDim.x; distance *= 2) {
-        state sum = parts[threadIdx.x];
-        if (threadIdx.x >= distance)
-            sum = Fold::join(parts[threadIdx.x - distance], sum);
-        __syncthreads();
-        parts[threadIdx.x] = sum;
-        __syncthreads();
+    __shared__ state warps[8];
+    const u32 lane = threadIdx.x % 32;
+    const u32 warp = threadIdx.x / 32;
+    state sum = own;
+    COACCEL_PRIM_UNROLL
+    for (u32 distance = 1; distance < 32; distance *= 2) {
+        const state other = value_of(sum, lane < distance ? lane : lane - distance);
+        if (lane >= distance)
+            sum = Fold::join(other, sum);
     }
-    all = parts[blockDim.x - 1];
-    const state before = threadIdx.x == 0 ? neutral : parts[threadIdx.x - 1];
+    if (lane == 31)
+        warps[warp] = sum;
+    __syncthreads();
+    state before = neutral;
+    all = neutral;
+    for (u32 w = 0; w < blockDim.x / 32; ++w) {
+        if (w == warp)
+            before = all;
+        all = Fold::join(all, warps[w]);
+    }
+    const state in_warp = value_of(sum, lane == 0 ? 0 : lane - 1);
     // The next call writes there.
     __syncthreads();
-    return before;
+    return lane == 0 ? before : Fold::join(before, in_warp);
 }
 
 struct scan_shape {
@@ -38,29 +44,83 @@ struct scan_shape {
     u64 exclusive;
 };
 
-/// Scans elements begin to end of a row, with `before` joined to all of them.
+/// The elements that a thread scans before the threads of the block combine theirs. They are adjacent.
+template <class T>
+struct scan_part {
+    static constexpr u32 size = sizeof(T) == 8 ? 4 : 8;
+    /// At most 16 bytes are loaded or stored at a time.
+    typedef pack<T, (size * sizeof(T) < 16 ? size : 16 / sizeof(T))> piece;
+    static constexpr u32 pieces = size / piece::size;
+    T of[size];
+
+    /// The elements from `first` to `end`, as far as they belong to the part. `adjacent`: all of them are in memory
+    /// where a piece can be.
+    COACCEL_PRIM_MEMBER void load(const T* x, u64 inner, u64 first, u64 end, bool adjacent)
+    {
+        if (adjacent && first + size <= end) {
+            COACCEL_PRIM_UNROLL
+            for (u32 p = 0; p < pieces; ++p) {
+                const piece loaded = reinterpret_cast<const piece*>(x + first)[p];
+                COACCEL_PRIM_UNROLL
+                for (u32 k = 0; k < piece::size; ++k)
+                    of[p * piece::size + k] = loaded.of[k];
+            }
+            return;
+        }
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < size; ++k)
+            if (first + k < end)
+                of[k] = x[(first + k) * inner];
+    }
+    COACCEL_PRIM_MEMBER void store(T* y, u64 inner, u64 first, u64 end, bool adjacent) const
+    {
+        if (adjacent && first + size <= end) {
+            COACCEL_PRIM_UNROLL
+            for (u32 p = 0; p < pieces; ++p) {
+                piece made;
+                COACCEL_PRIM_UNROLL
+                for (u32 k = 0; k < piece::size; ++k)
+                    made.of[k] = of[p * piece::size + k];
+                reinterpret_cast<piece*>(y + first)[p] = made;
+            }
+            return;
+        }
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < size; ++k)
+            if (first + k < end)
+                y[(first + k) * inner] = of[k];
+    }
+    COACCEL_PRIM_FUNCTION bool fits(const T* x) { return reinterpret_cast<u64>(x) % sizeof(piece) == 0; }
+};
+
+/// Scans elements begin to end of a row, with `before` joined to all of them. The result may be x.
 template <class Fold, class T>
 COACCEL_PRIM_FUNCTION void scan_slice(const T* x, T* y, u64 inner, u64 begin, u64 end, bool exclusive,
                                       typename Fold::state before, const typename Fold::state& neutral)
 {
     typedef typename Fold::state state;
-    for (u64 at = begin; at < end; at += u64(blockDim.x) * scanned_by_thread) {
-        const u64 first = at + u64(threadIdx.x) * scanned_by_thread;
-        state own[scanned_by_thread];
+    typedef scan_part<T> part;
+    const bool adjacent = inner == 1 && part::fits(x + begin) && part::fits(y + begin);
+    for (u64 at = begin; at < end; at += u64(blockDim.x) * part::size) {
+        const u64 first = at + u64(threadIdx.x) * part::size;
+        part own;
+        own.load(x, inner, first, end, adjacent);
         state sum = neutral;
-        for (u64 k = 0; k < scanned_by_thread; ++k) {
-            if (exclusive)
-                own[k] = sum;
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < part::size; ++k)
             if (first + k < end)
-                sum = Fold::join(sum, Fold::start(x[(first + k) * inner], 0));
-            if (!exclusive)
-                own[k] = sum;
-        }
+                sum = Fold::join(sum, Fold::start(own.of[k], 0));
         state all;
-        const state others = Fold::join(before, scanned_before<Fold>(sum, neutral, all));
-        for (u64 k = 0; k < scanned_by_thread; ++k)
-            if (first + k < end)
-                y[(first + k) * inner] = Fold::end(Fold::join(others, own[k]));
+        sum = Fold::join(before, scanned_before<Fold>(sum, neutral, all));
+        COACCEL_PRIM_UNROLL
+        for (u32 k = 0; k < part::size; ++k) {
+            if (first + k >= end)
+                break;
+            const state next = Fold::join(sum, Fold::start(own.of[k], 0));
+            own.of[k] = Fold::end(exclusive ? sum : next);
+            sum = next;
+        }
+        own.store(y, inner, first, end, adjacent);
         before = Fold::join(before, all);
     }
 }

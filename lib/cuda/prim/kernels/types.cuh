@@ -48,26 +48,37 @@ COACCEL_PRIM_FUNCTION u32 threads_where(bool condition)
 {
     return __ballot_sync(0xffffffffu, condition);
 }
-/// The threads of the warp that have this value of 8 bits, as bits. All threads of the warp call it together.
-COACCEL_PRIM_FUNCTION u32 threads_with_same_byte(u32 value)
-{
-    u32 same = 0xffffffffu;
-    COACCEL_PRIM_UNROLL
-    for (int bit = 0; bit < 8; ++bit) {
-        const bool set = (value >> bit & 1) != 0;
-        const u32 others = threads_where(set);
-        same &= set ? others : ~others;
-    }
-    return same;
-}
 COACCEL_PRIM_FUNCTION void wait_for_warp()
 {
     __syncwarp();
 }
-/// The value of this thread of the warp. All threads of the warp call it together.
-COACCEL_PRIM_FUNCTION u64 value_of(u64 value, u32 thread)
+/// A number as a type that threads of a warp can exchange.
+template <class V>
+COACCEL_PRIM_FUNCTION V exchanged(V x)
 {
-    return __shfl_sync(0xffffffffu, value, static_cast<int>(thread));
+    return x;
+}
+COACCEL_PRIM_FUNCTION int exchanged(i8 x)
+{
+    return x;
+}
+COACCEL_PRIM_FUNCTION int exchanged(u8 x)
+{
+    return x;
+}
+COACCEL_PRIM_FUNCTION int exchanged(i16 x)
+{
+    return x;
+}
+COACCEL_PRIM_FUNCTION int exchanged(u16 x)
+{
+    return x;
+}
+/// The value of this thread of the warp. All threads of the warp call it together.
+template <class V>
+COACCEL_PRIM_FUNCTION V value_of(V value, u32 thread)
+{
+    return static_cast<V>(__shfl_sync(0xffffffffu, exchanged(value), static_cast<int>(thread)));
 }
 COACCEL_PRIM_FUNCTION u32 bits_in(u32 x)
 {
@@ -77,6 +88,18 @@ COACCEL_PRIM_FUNCTION u32 bits_in(u32 x)
 COACCEL_PRIM_FUNCTION u32 bit_length(u32 x)
 {
     return static_cast<u32>(32 - __clz(static_cast<int>(x)));
+}
+/// Writes a word that other blocks read while this one runs.
+template <class Word>
+COACCEL_PRIM_FUNCTION void publish(Word* to, Word value)
+{
+    *static_cast<volatile Word*>(to) = value;
+}
+/// Reads a word that other blocks publish.
+template <class Word>
+COACCEL_PRIM_FUNCTION Word read_again(const Word* from)
+{
+    return *static_cast<const volatile Word*>(from);
 }
 #else
 #define COACCEL_PRIM_MEMBER inline
