@@ -10,6 +10,7 @@ int main(int argc, char** argv)
         // First, while no freed memory can be reused.
         {"worker_memory", worker_memory_row},
         {"gemm_vs_eigen", gemm_rows},
+        {"symm_vs_eigen syrk_vs_eigen trsm_vs_eigen gemv_vs_eigen lu_batched_vs_eigen qr_batched_vs_eigen", dense_rows},
         {"mailbox_vs_caf_1to1 mailbox_vs_channel_1to1 mailbox_vs_caf_4to1 mailbox_vs_channel_4to1", mailbox_rows},
         {"exec_vs_post exec_depth64_vs_post pending_growth bytes_per_pending_op allocations_per_op "
          "allocations_per_op_depth64",

@@ -84,6 +84,7 @@ void mailbox_rows(rows& table);
 void exec_rows(rows& table);
 void telemetry_rows(rows& table);
 void gemm_rows(rows& table);
+void dense_rows(rows& table);
 void plan_rows(rows& table);
 void plan_fault_rows(rows& table);
 void batcher_rows(rows& table);

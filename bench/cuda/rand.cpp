@@ -1,5 +1,5 @@
 #include "cuda/rand/curand_api.hpp"
-#include "ours.hpp"
+#include "op_times.hpp"
 #include "rows.hpp"
 
 #include <coaccel/ops/rand.hpp>
@@ -63,24 +63,7 @@ void rand_row(const stage& s, rows& table)
     our_gpu ours(s.folder);
     const auto x = ours.get<buffer<float>>(ours.gpu().async_alloc<float>(count_of_numbers));
     const rand::uniform<float> op{.dst = x, .from = rand::make_generator({.seed = seed})};
-    auto start = [gpu = &ours.gpu(), op = &op] { return gpu->async_exec(*op); };
-
-    const int skip = 2;
-    const int draws = 12;
-    const auto all = collect(
-        15, [&](auto& times) { ours.run(1, [&] { return time_each(start, skip, draws, &times); }); },
-        [&](auto& times) {
-            const auto inside = s.raw.enter();
-            for (int i = 0; i < skip + draws; ++i) {
-                const auto began = clock::now();
-                theirs.draw(memory);
-                s.raw.synchronize();
-                const double took = seconds_since(began);
-                if (i >= skip)
-                    times.push_back(took);
-            }
-        });
-    table.push_back(at_most("rand_vs_curand", scaled(all.middle(), to_ms), 1.03, "ms p50", "<= 1.03"));
+    add_large_op(table, "rand_vs_curand", ours, op, s.raw, 1.03, "<= 1.03", [&] { theirs.draw(memory); });
 }
 
 } // namespace coaccel::bench

@@ -153,9 +153,11 @@ public:
     /// c = a * b, square matrices of f32.
     void multiply(std::int64_t n, const raw_memory& a, const raw_memory& b, const raw_memory& c) const;
 
-private:
+    const cuda::cublas_api& api() const noexcept { return *api_; }
+    cublasHandle_t handle() const noexcept { return handle_; }
     void check(cublasStatus_t s, const char* what) const;
 
+private:
     const raw_gpu& raw_;
     const cuda::cublas_api* api_;
     cublasHandle_t handle_ = nullptr;

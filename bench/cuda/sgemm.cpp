@@ -1,4 +1,4 @@
-#include "ours.hpp"
+#include "op_times.hpp"
 #include "random.hpp"
 #include "rows.hpp"
 
@@ -49,24 +49,9 @@ void sgemm_row(const stage& s, rows& table, std::int64_t n, completion how)
     const auto our_b = ours.get<buffer<float>>(ours.gpu().async_upload(b_data));
     const auto our_c = ours.get<buffer<float>>(ours.gpu().async_alloc<float>(elements));
     const blas::gemm<float> op{.a = our_a, .b = our_b, .c = our_c, .m = size, .n = size, .k = size};
-    auto start = [gpu = &ours.gpu(), op = &op] { return gpu->async_exec(*op); };
-
-    // Short rounds, because the GPU clock drifts under this load by more than the measured difference.
-    const int skip = 2;
     const int count = n <= 1024 ? 40 : n <= 2048 ? 12 : 4;
-    const auto all = collect(
-        25, [&](auto& times) { ours.run(1, [&] { return time_each(start, skip, count, &times); }); },
-        [&](auto& times) {
-            const auto inside = s.raw.enter();
-            for (int i = 0; i < skip + count; ++i) {
-                const auto began = clock::now();
-                theirs.multiply(n, a, b, c);
-                s.raw.synchronize();
-                const double took = seconds_since(began);
-                if (i >= skip)
-                    times.push_back(took);
-            }
-        });
+    const auto all =
+        awaited_against(ours, op, s.raw, {.rounds = 25, .count = count}, [&] { theirs.multiply(n, a, b, c); });
     const std::string name = "sgemm_" + std::to_string(n) + (how == completion::polled ? "_polled" : "");
     table.push_back(at_most(name, scaled(all.middle(), to_ms), goal_of(n), "ms p50", goal_text_of(n)));
 
