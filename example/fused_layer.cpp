@@ -29,22 +29,45 @@ struct layer {
 
 //[fused_layer
 // y = gelu(weights * x + bias). A column of x and y has the numbers of one member of the batch.
+ca::blas::matmul<float> make_product(ca::ref<float> weights, ca::ref<float> bias, ca::ref<float> x, ca::ref<float> y)
+{
+    return {.a = weights,
+            .b = x,
+            .d = y,
+            .bias = bias,
+            .m = outputs,
+            .n = batch,
+            .k = inputs,
+            .activation = ca::blas::activation::gelu};
+}
+
 asio::awaitable<ca::result<std::vector<float>>> apply(ca::device gpu, const layer& l, const std::vector<float>& x)
 {
     BOOST_OUTCOME_CO_TRY(const auto weights, co_await gpu.async_upload(l.weights));
     BOOST_OUTCOME_CO_TRY(const auto bias, co_await gpu.async_upload(l.bias));
     BOOST_OUTCOME_CO_TRY(const auto in, co_await gpu.async_upload(x));
     BOOST_OUTCOME_CO_TRY(const auto out, co_await gpu.async_alloc<float>(outputs * batch));
-    BOOST_OUTCOME_CO_TRYV(
-        co_await gpu.async_exec(ca::blas::matmul_bias<float>{.a = weights,
-                                                             .b = in,
-                                                             .bias = bias,
-                                                             .c = out,
-                                                             .m = outputs,
-                                                             .n = batch,
-                                                             .k = inputs,
-                                                             .activation = ca::blas::activation::gelu}));
+    BOOST_OUTCOME_CO_TRYV(co_await gpu.async_exec(make_product(weights.ref(), bias.ref(), in.ref(), out.ref())));
     co_return co_await gpu.async_download(out);
+}
+//]
+
+//[fused_layer_tune
+// Once, before the products: measures the algorithms for them. The numbers in the operands do not matter.
+asio::awaitable<ca::result<void>> tune(ca::device gpu)
+{
+    BOOST_OUTCOME_CO_TRY(const auto weights, co_await gpu.async_alloc<float>(outputs * inputs));
+    BOOST_OUTCOME_CO_TRY(const auto bias, co_await gpu.async_alloc<float>(outputs));
+    BOOST_OUTCOME_CO_TRY(const auto x, co_await gpu.async_alloc<float>(inputs * batch));
+    BOOST_OUTCOME_CO_TRY(const auto y, co_await gpu.async_alloc<float>(outputs * batch));
+    const auto product = make_product(weights.ref(), bias.ref(), x.ref(), y.ref());
+    BOOST_OUTCOME_CO_TRY(const ca::tuning found, co_await gpu.async_tune(product));
+    if (found.candidates == 0) // on the CPU
+        std::cout << "there is one algorithm\n";
+    else
+        std::cout << "the fastest of " << found.candidates << " algorithms takes " << found.best_us
+                  << " us, the first one " << found.first_us << " us\n";
+    co_return ca::success();
 }
 //]
 
@@ -79,6 +102,7 @@ asio::awaitable<ca::result<bool>> run()
     BOOST_OUTCOME_CO_TRY(auto gpu, co_await ca::device::async_create(co_await asio::this_coro::executor, options));
     const layer l{numbers(outputs * inputs, 1, 4), numbers(outputs, 2, 1)};
     const auto x = numbers(inputs * batch, 3, 1);
+    BOOST_OUTCOME_CO_TRYV(co_await tune(gpu));
     BOOST_OUTCOME_CO_TRY(const auto y, co_await apply(gpu, l, x));
     const bool right = y.size() == outputs * batch && is_right(l, x, y);
     std::cout << (right ? "all outputs are right\n" : "an output is wrong\n");

@@ -281,6 +281,10 @@ private:
         const auto& fields = o.info->operands;
         for (std::size_t f = 0; f < fields.size(); ++f) {
             const any_ref& ref = operand_of(o, f);
+            if (has_none(fields[f], ref)) {
+                o.operands[f] = nullptr;
+                continue;
+            }
             const auto looked_up = buffers_.find(ref, fields[f].type);
             if (!looked_up)
                 return buffers_.refusal(o, f, looked_up.error());

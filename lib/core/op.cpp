@@ -1,4 +1,5 @@
 #include <coaccel/core/stored_reply.hpp>
+#include <coaccel/core/tune.hpp>
 
 #include <algorithm>
 
@@ -10,7 +11,6 @@ std::string_view to_string(capture_obstacle o) noexcept
     case capture_obstacle::none: return "none";
     case capture_obstacle::reply: return "its reply belongs to one run";
     case capture_obstacle::state: return "it uses a state of the host";
-    case capture_obstacle::scratch_memory: return "it needs memory that is allocated for each run";
     case capture_obstacle::host_work: return "it is not only work on a stream";
     case capture_obstacle::unknown_code: return "it calls a function of other code";
     }
@@ -27,6 +27,8 @@ op_info make_info(const op_constants& c)
         info.name.append("<").append(to_string(c.value_type));
     if (c.type_count > 1)
         info.name.append(" from ").append(to_string(c.source_type));
+    if (c.type_count > 2)
+        info.name.append(" and ").append(to_string(c.second_type));
     if (c.type_count > 0)
         info.name.append(">");
     info.id = hash(info.name);
@@ -80,6 +82,18 @@ void describe_stored_reply(op_info& info, const op_info& own, std::size_t offset
         "dst", static_cast<std::uint32_t>(offset), sizeof(any_ref), op_field::kind::operand, access::write, type};
     info.fields.push_back(to);
     info.operands.push_back(to);
+}
+
+void describe_tune(op_info& info, const op_info& own)
+{
+    info.name = own.name + " tuned";
+    info.id = hash("tune", own.id);
+    info.fields = own.fields;
+    info.operands = own.operands;
+    // The results of the measured ops go to other memory.
+    for (auto* list : {&info.fields, &info.operands})
+        for (op_field& f : *list)
+            f.mode = access::read;
 }
 
 } // namespace detail

@@ -134,10 +134,15 @@ private:
     bool may_start() noexcept;
     bool can_launch() noexcept { return context_->accepting() && may_start() && admission_.has_next(order()); }
     /// A suspect is alone on the device; requests for plans count as others.
-    bool can_advance_plans() const noexcept
+    bool can_advance_plans() noexcept
     {
         return life_.open() && context_->accepting() && plans_.has_next() && !admission_.occupied() &&
-               !(isolates_load() && (admission_.in_flight() > 0 || durable_.pending()));
+               !plans_can_wait() && !(isolates_load() && (admission_.in_flight() > 0 || durable_.pending()));
+    }
+    /// A suspect can start, and the next request for a plan only makes one more instance of a plan that has one.
+    bool plans_can_wait() noexcept
+    {
+        return admission_.isolating() && admission_.front() && !plans_.next_is_first() && !isolates_load();
     }
     /// A suspect plan is about to be loaded, or is being loaded: nothing else starts.
     bool isolates_load() const noexcept { return life_.open() && load_isolation_.holds(plans_.loads_suspect(now_)); }

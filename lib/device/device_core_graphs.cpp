@@ -19,7 +19,10 @@ const plan_run_op no_run{};
 error_code is_released(const plan_data& graph, std::size_t buffer)
 {
     const auto uses = [&](const listed_op& o, const op_field& f) {
-        const plan_slot& s = graph.slots[ref_of(o, f).slot];
+        const any_ref r = ref_of(o, f);
+        if (has_none(f, r))
+            return false;
+        const plan_slot& s = graph.slots[r.slot];
         return buffer == s.index + (s.kind == slot_kind::state ? graph.constants.size() : 0);
     };
     for (std::size_t i = 0; i < graph.ops.size(); ++i)

@@ -91,6 +91,14 @@ bool plan_list::has_next() const noexcept
     return !pending_ && (loading_ || next_to_extend() || std::ranges::any_of(all_, can_unload));
 }
 
+bool plan_list::next_is_first() const noexcept
+{
+    if (loading_)
+        return loading_->plan().instances.empty();
+    const loaded_plan* const p = next_to_extend();
+    return p && p->instances.empty();
+}
+
 /// First those that cannot run at all, so that after the loss of a context every plan can run soon.
 loaded_plan* plan_list::next_to_extend() const noexcept
 {

@@ -68,6 +68,9 @@ public:
         return loading_ && loading_->loads_instance() && loading_->plan().loads.suspect(now);
     }
 
+    /// Whether the next request is for a plan that has no instance yet.
+    bool next_is_first() const noexcept;
+
     /// The request that `next` returned has ended; consumes it.
     news finished(load_part& part, const error_code& ec);
 

@@ -98,8 +98,9 @@ private:
             return refuse_op(errc::invalid_argument,
                              {"its reply is its only effect, but a graph returns no replies; use store_reply"});
         for (const op_field& f : info.operands)
-            if (auto ec = note_use(f, ref_of(op(), f)))
-                return ec;
+            if (const any_ref r = ref_of(op(), f); !has_none(f, r))
+                if (auto ec = note_use(f, r))
+                    return ec;
         if (auto ec = check_overlap())
             return ec;
         const error_code own = info.check(op().record.op.data());
@@ -177,6 +178,8 @@ private:
     {
         for (const op_field& f : o.info->operands) {
             const any_ref r = ref_of(o, f);
+            if (has_none(f, r))
+                continue;
             const used_buffer& u = used_.find(key_of(r))->second;
             const any_ref named{.device = plan_device,
                                 .slot = u.slot,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace coaccel::detail {
 namespace {
@@ -57,19 +58,23 @@ private:
 
     error_code check_op()
     {
-        const auto& operands = op().info->operands;
-        for (const op_field& f : operands)
-            if (auto ec = check_ref(f, ref_of(op(), f)))
+        // Those that have a slot; optional operands need not.
+        std::vector<const op_field*> operands;
+        for (const op_field& f : op().info->operands)
+            if (!has_none(f, ref_of(op(), f)))
+                operands.push_back(&f);
+        for (const op_field* f : operands)
+            if (auto ec = check_ref(*f, ref_of(op(), *f)))
                 return ec;
         if (auto ec = check_own())
             return ec;
         if (auto ec = check_overlap())
             return ec;
-        for (const op_field& f : operands)
-            if (auto ec = check_use(f, ref_of(op(), f)))
+        for (const op_field* f : operands)
+            if (auto ec = check_use(*f, ref_of(op(), *f)))
                 return ec;
-        for (const op_field& f : operands)
-            if (const any_ref r = ref_of(op(), f); writes(f.mode))
+        for (const op_field* f : operands)
+            if (const any_ref r = ref_of(op(), *f); writes(f->mode))
                 written_[r.slot].add(r.offset, r.offset + r.size);
         return {};
     }

@@ -81,7 +81,10 @@ void add_plan(const plan_data& plan, const node_names& names, std::string& nodes
         nodes += "    " + names.op(i) + " [shape=ellipse, " + (captured ? "" : "style=dashed, ") +
                  "label=" + op_label(plan, i) + "];\n";
         for (const op_field& f : o.info->operands) {
-            const std::string slot = names.slot(plan, ref_of(o, f).slot);
+            const any_ref r = ref_of(o, f);
+            if (has_none(f, r))
+                continue;
+            const std::string slot = names.slot(plan, r.slot);
             const access mode = mode_of(o, f);
             if (reads(mode))
                 edges += edge(slot, names.op(i), f.name);

@@ -28,7 +28,10 @@ std::vector<lifetime> lifetimes(const plan_data& plan)
     std::vector<lifetime> made(plan.slots.size());
     for (std::size_t i = 0; i < plan.ops.size(); ++i)
         for (const op_field& f : plan.ops[i].info->operands) {
-            lifetime& l = made[ref_of(plan.ops[i], f).slot];
+            const any_ref r = ref_of(plan.ops[i], f);
+            if (has_none(f, r))
+                continue;
+            lifetime& l = made[r.slot];
             l.first = std::min(l.first, i);
             l.last = i;
         }

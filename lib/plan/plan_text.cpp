@@ -13,6 +13,8 @@ std::string text_of(const jit::dim3& d)
 
 std::string text_of(const plan_data& plan, const any_ref& r)
 {
+    if (r.is_none())
+        return "none";
     return escape_text(plan.slots[r.slot].name) + " [" + std::to_string(r.offset) + ", " +
            std::to_string(r.offset + r.size) + ")";
 }

@@ -1,5 +1,7 @@
 #include "gpu.hpp"
 
+#include <complex>
+#include <limits>
 #include <vector>
 
 namespace {
@@ -103,6 +105,53 @@ TEST_CASE("products of every element type have parameters as factors")
     check_product<bfloat16>(blas::gemm<bfloat16>{});
     check_product<float>(blas::gemm_strided_batched<float>{});
     check_product<half>(blas::gemm_strided_batched<half>{});
+}
+
+/// y = beta * y for an op over `nan`, whose alpha is a constant zero, with beta as a parameter. `add` adds it.
+template <class T, class Add>
+void check_scaling(std::size_t count, const Add& add)
+{
+    gpu_fixture f;
+    plan_builder b("scaling");
+    const auto y_in = b.input<T>(count);
+    const auto nan = b.constant<T>(std::vector<T>(count, T(std::numeric_limits<float>::quiet_NaN())));
+    const auto y = b.output<T>(count);
+    const auto beta = b.parameter<blas::scalar<T>>("beta");
+    b.add(memory::copy<T>{y_in, y});
+    add(b, nan, y, beta);
+    const plan p = load(f, b);
+    const std::vector<T> given(count, T(2.0f));
+    for (const float by : {0.0f, 1.0f, -3.0f}) {
+        std::vector<T> got(count);
+        REQUIRE(await(f.io, p.async_run(from(given), to(got), value(blas::scalar<T>(by)))));
+        CHECK(got == std::vector<T>(count, T(2 * by)));
+    }
+}
+
+TEST_CASE("a product that is multiplied by a constant zero is not read, with a parameter as the factor of the result")
+{
+    constexpr std::size_t side = 32;
+    check_scaling<float>(side * side, [](auto& b, const auto& nan, const auto& y, const auto& beta) {
+        using op = blas::symm<float>;
+        b.add(op{.a = nan, .b = nan, .c = y, .m = side, .n = side, .alpha = 0}, bind(&op::beta, beta));
+    });
+    check_scaling<std::complex<double>>(side * side, [](auto& b, const auto& nan, const auto& y, const auto& beta) {
+        using op = blas::hemm<std::complex<double>>;
+        b.add(op{.a = nan, .b = nan, .c = y, .m = side, .n = side, .alpha = 0}, bind(&op::beta, beta));
+    });
+    check_scaling<float>(side * side, [](auto& b, const auto& nan, const auto& y, const auto& beta) {
+        using op = blas::gemm<float>;
+        b.add(op{.a = nan, .b = nan, .c = y, .m = side, .n = side, .k = side, .alpha = 0}, bind(&op::beta, beta));
+    });
+    check_scaling<half>(4, [](auto& b, const auto& nan, const auto& y, const auto& beta) {
+        using op = blas::gemv_strided_batched<half>;
+        b.add(op{.a = nan, .x = nan, .y = y, .m = 2, .n = 2, .batch = 2, .stride_y = 2, .alpha = 0},
+              bind(&op::beta, beta));
+    });
+    check_scaling<float>(1, [](auto& b, const auto& nan, const auto& y, const auto& beta) {
+        using op = blas::symv<float>;
+        b.add(op{.a = nan, .x = nan, .y = y, .n = 1, .alpha = 0}, bind(&op::beta, beta));
+    });
 }
 
 TEST_CASE("a matrix is changed by a product of vectors with a parameter as its factor")

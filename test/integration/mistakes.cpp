@@ -69,13 +69,16 @@ void fields(collection& c)
     c.add(f.exec(blas::getrf_batched<float>{
         .a = z, .pivots = places.subspan(0, 4), .info = places.subspan(0, 2), .n = 2, .batch = 2}));
     const auto bytes = f.upload(std::vector<std::int8_t>(32));
-    c.add(f.exec(blas::matmul<std::int8_t, std::int32_t>{.a = bytes.subspan(1, 16),
-                                                         .b = bytes.subspan(0, 16),
-                                                         .c = places,
-                                                         .m = 4,
-                                                         .n = 4,
-                                                         .k = 4,
-                                                         .trans_a = blas::transpose::yes}));
+    blas::matmul<std::int8_t> product{
+        .a = bytes.subspan(1, 16), .b = bytes.subspan(0, 16), .d = places, .m = 4, .n = 4, .k = 4};
+    c.add(f.exec(product));
+    product.trans_a = blas::transpose::yes;
+    c.add(f.exec(product));
+    c.add(f.exec(blas::matmul<float>{.a = x, .b = x, .d = y, .scale_d = z, .m = 2, .n = 2, .k = 2}));
+    blas::gemm_batched<float> products{.m = 2, .n = 2, .k = 2};
+    for (std::size_t i = 0; i <= blas::most_products; ++i)
+        products.add(x, y, z);
+    c.add(f.exec(products));
     c.add(await(f.io, f.gpu.async_exec(seq(fill, fill, memory::copy<float>{.src = x, .dst = y}))));
     c.add(f.exec(memory::copy<float>{.src = x.subspan(0, 8), .dst = x.subspan(4, 8)}));
     std::vector<float> host(10);

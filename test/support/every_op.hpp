@@ -3,6 +3,7 @@
 
 #include <coaccel/core/detail/transfer_ops.hpp>
 #include <coaccel/core/stored_reply.hpp>
+#include <coaccel/core/tune.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -21,6 +22,8 @@ void for_each_op_of(coaccel::type_list<Ops...>, F& f)
         f.template operator()<Op>();
         if constexpr (coaccel::op_with_storable_reply<Op>)
             f.template operator()<coaccel::stored_reply<Op>>();
+        if constexpr (coaccel::tunable_op<Op>)
+            f.template operator()<coaccel::tune<Op>>();
     };
     (call.template operator()<Ops>(), ...);
 }

@@ -198,6 +198,44 @@ cublasStatus_t sgemv(cublasHandle_t h, cublasOperation_t trans, std::int64_t m, 
     });
 }
 
+/// Floats, packed and not transposed only.
+cublasStatus_t gemm_batched(cublasHandle_t h, cublasOperation_t trans_a, cublasOperation_t trans_b, std::int64_t m,
+                            std::int64_t n, std::int64_t k, const void* alpha, const void* const a[],
+                            cudaDataType_t type_a, std::int64_t lda, const void* const b[], cudaDataType_t type_b,
+                            std::int64_t ldb, const void* beta, void* const c[], cudaDataType_t type_c,
+                            std::int64_t ldc, std::int64_t batch, cublasComputeType_t, cublasGemmAlgo_t)
+{
+    if (trans_a != CUBLAS_OP_N || trans_b != CUBLAS_OP_N || lda != m || ldb != k || ldc != m)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (type_a != CUDA_R_32F || type_b != CUDA_R_32F || type_c != CUDA_R_32F)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    return current->with("cublasGemmBatchedEx", h, [&](auto& on) {
+        return current->driver.enqueue(on.stream, [=, &d = current->driver,
+                                                   first = factor(on, static_cast<const float*>(alpha)),
+                                                   second = factor(on, static_cast<const float*>(beta))] {
+            const float* const by = first.get(d);
+            const float* const keep = second.get(d);
+            const auto count = static_cast<std::size_t>(batch);
+            if (!by || !keep || !d.touch(a, count * sizeof(*a)) || !d.touch(b, count * sizeof(*b)) ||
+                !d.touch(c, count * sizeof(*c)))
+                return;
+            for (std::size_t i = 0; i < count; ++i) {
+                if (!d.touch(a[i], bytes_of(m * k, 1)) || !d.touch(b[i], bytes_of(k * n, 1)) ||
+                    !d.touch(c[i], bytes_of(m * n, 1)))
+                    return;
+                for (std::int64_t at = 0; at < m * n; ++at) {
+                    float sum = 0;
+                    for (std::int64_t l = 0; l < k; ++l)
+                        sum += static_cast<const float*>(a[i])[at % m + l * m] *
+                               static_cast<const float*>(b[i])[l + at / m * k];
+                    float& to = static_cast<float*>(c[i])[at];
+                    to = *by * sum + (*keep == 0 ? 0 : *keep * to);
+                }
+            }
+        });
+    });
+}
+
 /// Matrices of one element only.
 cublasStatus_t strsm_batched(cublasHandle_t h, cublasSideMode_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t,
                              std::int64_t m, std::int64_t n, const float* alpha, const float* const a[], std::int64_t,
@@ -278,6 +316,7 @@ fake_cublas::fake_cublas(fake_cuda& driver) : state_(new state{.driver = driver}
     auto& t = state_->table;
 #define COACCEL_FAKE_UNSUPPORTED(function) t.function = not_there(t.function);
     COACCEL_CUBLAS_FUNCTIONS(COACCEL_FAKE_UNSUPPORTED)
+    COACCEL_CUBLAS_OPTIONAL_FUNCTIONS(COACCEL_FAKE_UNSUPPORTED)
 #undef COACCEL_FAKE_UNSUPPORTED
     t.cublasGetStatusString = [](cublasStatus_t) { return "an error of the fake cuBLAS's"; };
     t.cublasCreate = &create;
@@ -292,6 +331,7 @@ fake_cublas::fake_cublas(fake_cuda& driver) : state_(new state{.driver = driver}
     t.cublasScopy_64 = &scopy;
     t.cublasSgemv_64 = &sgemv;
     t.cublasSdot_64 = &sdot;
+    t.cublasGemmBatchedEx_64 = &gemm_batched;
     t.cublasStrsmBatched_64 = &strsm_batched;
     t.cublasSgetrsBatched = &sgetrs_batched;
     t.path = "fake";

@@ -6,8 +6,8 @@
 
 namespace test {
 
-/// cuBLAS on the fake driver: handles, and axpy, scal, copy, dot and simple gemv, trsmBatched and getrsBatched of
-/// floats; the rest is not supported.
+/// cuBLAS on the fake driver: handles, and axpy, scal, copy, dot and simple gemv, GemmBatchedEx, trsmBatched and
+/// getrsBatched of floats; the rest is not supported.
 /// Only one may exist at a time, and its driver must outlive it. The destructor reports handles that were not destroyed
 /// to the driver.
 class fake_cublas {

@@ -1,9 +1,13 @@
 #include "support/fake_cublaslt.hpp"
 
+#include "support/fake_cublaslt_checks.hpp"
+
 #include <boost/assert.hpp>
 
+#include <atomic>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace test {
@@ -24,9 +28,13 @@ struct fake_cublaslt::state {
     std::map<const void*, std::unique_ptr<attribute_map>> preferences{};
     std::vector<product> products{};
     attribute_map last_preferences{};
+    int last_wanted = 0;
     std::thread::id chooser{};
-    std::uint64_t choices = 0;
-    bool none = false;
+    int choices = 0;
+    std::vector<algorithm> algorithms{{}};
+    std::function<void(CUstream)> before_products{};
+    // Work of a context that was given up may outlive this object.
+    std::shared_ptr<std::atomic<std::int64_t>> busy = std::make_shared<std::atomic<std::int64_t>>(0);
     std::map<std::string, std::vector<plan>, std::less<>> plans{};
     std::map<std::string, int, std::less<>> counts{};
 
@@ -63,77 +71,7 @@ namespace {
 
 fake_cublaslt::state* current_lt = nullptr;
 
-using layout = fake_cublaslt::layout;
-
-std::size_t element_bytes(cudaDataType type)
-{
-    switch (type) {
-    case CUDA_R_32F:
-    case CUDA_R_32I: return 4;
-    case CUDA_R_16F:
-    case CUDA_R_16BF: return 2;
-    default: return 1;
-    }
-}
-
-std::size_t batch_of(const layout& l)
-{
-    return static_cast<std::size_t>(l.attributes.get<std::int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1));
-}
-
-std::size_t stride_of(const layout& l)
-{
-    return static_cast<std::size_t>(l.attributes.get<std::int64_t>(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 0));
-}
-
-std::size_t bytes_of(const layout& l)
-{
-    return ((batch_of(l) - 1) * stride_of(l) + (l.cols - 1) * static_cast<std::size_t>(l.ld) + l.rows) *
-           element_bytes(l.type);
-}
-
-/// The sides of op(X).
-struct sides {
-    std::uint64_t rows, cols;
-
-    sides(const layout& l, bool transposed) : rows(transposed ? l.cols : l.rows), cols(transposed ? l.rows : l.cols) {}
-};
-
-bool is_transposed(const fake_cublaslt::product& p, cublasLtMatmulDescAttributes_t which)
-{
-    return p.how.attributes.get<std::int32_t>(which) != CUBLAS_OP_N;
-}
-
-unsigned epilogue_of(const fake_cublaslt::product& p)
-{
-    return p.how.attributes.get<std::uint32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-}
-
-const void* address(const fake_cublaslt::product& p, cublasLtMatmulDescAttributes_t which)
-{
-    return p.how.attributes.get<const void*>(which);
-}
-
-/// Null, or what is wrong.
-const char* problem_of(const fake_cublaslt::product& p)
-{
-    const sides a(p.a, is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSA));
-    const sides b(p.b, is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSB));
-    if (a.cols != b.rows || a.rows != p.c.rows || b.cols != p.c.cols)
-        return "the sides of the matrices differ";
-    if (batch_of(p.a) != batch_of(p.b) || batch_of(p.a) != batch_of(p.c))
-        return "the numbers of matrices differ";
-    for (const layout* l : {&p.a, &p.b, &p.c})
-        if (l->ld < static_cast<std::int64_t>(l->rows))
-            return "a leading dimension is too small";
-    const bool fp8 = p.a.type == CUDA_R_8F_E4M3 || p.a.type == CUDA_R_8F_E5M2;
-    if (fp8 && (!is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSA) || is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSB) ||
-                p.a.ld % 16 != 0 || p.b.ld % 16 != 0 || a.cols % 16 != 0))
-        return "not a product of fp8";
-    if ((epilogue_of(p) & CUBLASLT_EPILOGUE_BIAS) != 0 && !address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER))
-        return "there is no bias";
-    return nullptr;
-}
+using namespace fake_lt;
 
 float activated(float x, unsigned epilogue)
 {
@@ -147,49 +85,68 @@ float activated(float x, unsigned epilogue)
 /// Products of floats.
 void multiply(const fake_cublaslt::product& p, float alpha, float beta)
 {
-    const bool ta = is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSA), tb = is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSB);
-    const unsigned epilogue = epilogue_of(p);
-    const auto* const bias = static_cast<const float*>(address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER));
+    const bool ta = is_transposed(p.how, CUBLASLT_MATMUL_DESC_TRANSA);
+    const bool tb = is_transposed(p.how, CUBLASLT_MATMUL_DESC_TRANSB);
+    const auto* const bias =
+        has_bias(p.how) ? static_cast<const float*>(address(p.how, CUBLASLT_MATMUL_DESC_BIAS_POINTER)) : nullptr;
     const auto lda = static_cast<std::size_t>(p.a.ld), ldb = static_cast<std::size_t>(p.b.ld);
-    for (std::size_t batch = 0; batch < batch_of(p.c); ++batch) {
+    for (std::size_t batch = 0; batch < batch_of(p.d); ++batch) {
         const float* const a = static_cast<const float*>(p.a_address) + batch * stride_of(p.a);
         const float* const b = static_cast<const float*>(p.b_address) + batch * stride_of(p.b);
-        float* const c = static_cast<float*>(p.c_address) + batch * stride_of(p.c);
-        for (std::size_t j = 0; j < p.c.cols; ++j)
-            for (std::size_t i = 0; i < p.c.rows; ++i) {
+        const float* const c = static_cast<const float*>(p.c_address) + batch * stride_of(p.c);
+        float* const d = static_cast<float*>(p.d_address) + batch * stride_of(p.d);
+        for (std::size_t j = 0; j < p.d.cols; ++j)
+            for (std::size_t i = 0; i < p.d.rows; ++i) {
                 float sum = 0;
                 for (std::size_t k = 0; k < sides(p.a, ta).cols; ++k)
                     sum += a[ta ? k + i * lda : i + k * lda] * b[tb ? j + k * ldb : k + j * ldb];
-                float& to = c[i + j * static_cast<std::size_t>(p.c.ld)];
-                sum = alpha * sum + (beta == 0 ? 0 : beta * to);
-                to = activated((epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? sum + bias[i] : sum, epilogue);
+                sum = alpha * sum + (beta == 0 ? 0 : beta * c[i + j * static_cast<std::size_t>(p.c.ld)]);
+                d[i + j * static_cast<std::size_t>(p.d.ld)] = activated(bias ? sum + bias[i] : sum, epilogue_of(p.how));
             }
     }
 }
 
+/// The factors, or none: they are in device memory that cannot be read.
+std::optional<std::pair<float, float>> factors_of(fake_cuda& d, const fake_cublaslt::product& p, bool on_device,
+                                                  float alpha, float beta)
+{
+    if (!on_device)
+        return std::pair(alpha, beta);
+    if (!d.touch(p.alpha, sizeof(float)) || !d.touch(p.beta, sizeof(float)))
+        return std::nullopt;
+    return std::pair(*static_cast<const float*>(p.alpha), *static_cast<const float*>(p.beta));
+}
+
+bool touch_extras(fake_cuda& d, const fake_cublaslt::product& p)
+{
+    const auto touch = [&](cublasLtMatmulDescAttributes_t which, std::size_t bytes) {
+        const void* const at = address(p.how, which);
+        return !at || d.touch(at, bytes);
+    };
+    const std::size_t of_a = scales_lines(p.how, true) ? p.d.rows : 1;
+    const std::size_t of_b = scales_lines(p.how, false) ? p.d.cols : 1;
+    void* const amax = const_cast<void*>(address(p.how, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER));
+    return touch(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, of_a * sizeof(float)) &&
+           touch(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, of_b * sizeof(float)) &&
+           touch(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, sizeof(float)) &&
+           (!amax || d.touch_to_write(amax, sizeof(float))) &&
+           (!has_bias(p.how) ||
+            touch(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.d.rows * element_bytes(bias_type({p.how, p.a, p.b, p.c, p.d}))));
+}
+
 void run(fake_cuda& d, const fake_cublaslt::product& p, bool on_device, float alpha, float beta)
 {
-    for (const auto& [l, at] : {std::pair(&p.a, p.a_address), std::pair(&p.b, p.b_address)})
-        if (!d.touch(at, bytes_of(*l)))
-            return;
-    if (!d.touch_to_write(p.c_address, bytes_of(p.c)))
+    const auto factors = factors_of(d, p, on_device, alpha, beta);
+    if (!factors)
         return;
-    for (const auto which : {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER})
-        if (const void* scale = address(p, which); scale && !d.touch(scale, sizeof(float)))
-            return;
-    if ((epilogue_of(p) & CUBLASLT_EPILOGUE_BIAS) != 0) {
-        const auto type = p.how.attributes.get<std::int32_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, p.c.type);
-        if (!d.touch(address(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER), p.c.rows * element_bytes(cudaDataType(type))))
-            return;
-    }
-    if (on_device) {
-        if (!d.touch(p.alpha, sizeof(float)) || !d.touch(p.beta, sizeof(float)))
-            return;
-        alpha = *static_cast<const float*>(p.alpha);
-        beta = *static_cast<const float*>(p.beta);
-    }
-    if (p.a.type == CUDA_R_32F && p.c.type == CUDA_R_32F)
-        multiply(p, alpha, beta);
+    if (!d.touch(p.a_address, bytes_of(p.a)) || !d.touch(p.b_address, bytes_of(p.b)))
+        return;
+    if (factors->second != 0 && !d.touch(p.c_address, bytes_of(p.c)))
+        return;
+    if (!d.touch_to_write(p.d_address, bytes_of(p.d)) || !touch_extras(d, p))
+        return;
+    if (p.a.type == CUDA_R_32F)
+        multiply(p, factors->first, factors->second);
 }
 
 cublasStatus_t create(cublasLtHandle_t* made)
@@ -285,12 +242,7 @@ cublasStatus_t destroy_preference(cublasLtMatmulPreference_t p)
 /// The sizes of attributes in the manual.
 std::size_t size_of(cublasLtMatmulDescAttributes_t which)
 {
-    switch (which) {
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
-    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return sizeof(void*);
-    default: return 4;
-    }
+    return is_address(which) ? sizeof(void*) : 4;
 }
 
 std::size_t size_of(cublasLtMatrixLayoutAttribute_t which)
@@ -340,6 +292,19 @@ cublasStatus_t set_preference(cublasLtMatmulPreference_t of, cublasLtMatmulPrefe
     return set_in(&fake_cublaslt::state::preferences, "cublasLtMatmulPreferenceSetAttribute", of, which, value, bytes);
 }
 
+/// Nothing: one of the objects does not exist.
+std::optional<problem> find_problem(const fake_cublaslt::state& s, cublasLtHandle_t h, cublasLtMatmulDesc_t how,
+                                    cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                    cublasLtMatrixLayout_t d)
+{
+    if (!s.handles.contains(h) || !s.operations.contains(how))
+        return std::nullopt;
+    for (const cublasLtMatrixLayout_t l : {a, b, c, d})
+        if (!s.layouts.contains(l))
+            return std::nullopt;
+    return problem{*s.operations.at(how), *s.layouts.at(a), *s.layouts.at(b), *s.layouts.at(c), *s.layouts.at(d)};
+}
+
 cublasStatus_t choose(cublasLtHandle_t h, cublasLtMatmulDesc_t how, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference,
                       int wanted, cublasLtMatmulHeuristicResult_t* found, int* count)
@@ -347,16 +312,62 @@ cublasStatus_t choose(cublasLtHandle_t h, cublasLtMatmulDesc_t how, cublasLtMatr
     constexpr auto function = "cublasLtMatmulAlgoGetHeuristic";
     auto& s = *current_lt;
     return s.with(function, [&] {
-        if (!s.handles.contains(h) || !s.operations.contains(how) || !s.layouts.contains(a) || !s.layouts.contains(b) ||
-            !s.layouts.contains(c) || c != d || !s.preferences.contains(preference) || wanted < 1)
+        const auto p = find_problem(s, h, how, a, b, c, d);
+        if (!p || !s.preferences.contains(preference) || wanted < 1)
             return s.complain(function, "unknown object");
+        if (const char* wrong = wrong_problem(*p))
+            return s.complain(function, wrong);
         s.chooser = std::this_thread::get_id();
         s.last_preferences = *s.preferences.at(preference);
-        *count = s.none ? 0 : 1;
-        if (!s.none) {
-            found->state = CUBLAS_STATUS_SUCCESS;
-            found->algo.data[0] = ++s.choices;
+        s.last_wanted = wanted;
+        ++s.choices;
+        const auto alignment = [&](cublasLtMatmulPreferenceAttributes_t of) {
+            return static_cast<std::uint16_t>(s.last_preferences.get<std::uint32_t>(of, 256));
+        };
+        algorithm_content made{algorithm_content::magic,
+                               0,
+                               std::uint64_t(s.choices),
+                               {alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES),
+                                alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES),
+                                alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES),
+                                alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)},
+                               problem_hash(*p).value()};
+        const auto room = s.last_preferences.get<std::uint64_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+        *count = 0;
+        for (const auto& algorithm : s.algorithms) {
+            if (*count < wanted && algorithm.workspace_bytes <= room) {
+                auto& to = found[(*count)++];
+                to = {};
+                to.state = algorithm.found;
+                to.workspaceSize = algorithm.workspace_bytes;
+                std::memcpy(&to.algo, &made, sizeof(made));
+            }
+            ++made.number;
         }
+        return CUBLAS_STATUS_SUCCESS;
+    });
+}
+
+cublasStatus_t check_algorithm(cublasLtHandle_t h, cublasLtMatmulDesc_t how, cublasLtMatrixLayout_t a,
+                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                               const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulHeuristicResult_t* result)
+{
+    constexpr auto function = "cublasLtMatmulAlgoCheck";
+    auto& s = *current_lt;
+    return s.with(function, [&] {
+        const auto p = find_problem(s, h, how, a, b, c, d);
+        if (!p || !algorithm || !result)
+            return s.complain(function, "unknown object");
+        if (const char* wrong = wrong_problem(*p))
+            return s.complain(function, wrong);
+        const auto content = content_of(*algorithm);
+        if (content.made_here != algorithm_content::magic || content.number >= s.algorithms.size())
+            return CUBLAS_STATUS_NOT_SUPPORTED;
+        if (content.of_problem != problem_hash(*p).value())
+            return s.complain(function, "the algorithm is that of another problem");
+        *result = {};
+        result->algo = *algorithm;
+        result->workspaceSize = s.algorithms[content.number].workspace_bytes;
         return CUBLAS_STATUS_SUCCESS;
     });
 }
@@ -371,33 +382,55 @@ cublasStatus_t matmul(cublasLtHandle_t h, cublasLtMatmulDesc_t how, const void* 
     return s.with(function, [&] {
         if (s.driver.library_call(function) != CUDA_SUCCESS)
             return CUBLAS_STATUS_INTERNAL_ERROR;
-        if (!s.handles.contains(h) || !s.operations.contains(how) || !s.layouts.contains(a_layout) ||
-            !s.layouts.contains(b_layout) || !s.layouts.contains(c_layout))
+        const auto described = find_problem(s, h, how, a_layout, b_layout, c_layout, d_layout);
+        if (!described)
             return s.complain(function, "unknown object");
-        if (c != d || c_layout != d_layout)
-            return s.complain(function, "C and D differ");
+        if (const char* wrong = wrong_problem(*described))
+            return s.complain(function, wrong);
+        const auto content = content_of(*algorithm);
+        if (content.made_here != algorithm_content::magic || content.number >= s.algorithms.size())
+            return s.complain(function, "unknown algorithm");
+        if (content.of_problem != problem_hash(*described).value())
+            return s.complain(function, "the algorithm is that of another problem");
+        const auto& chosen = s.algorithms[content.number];
+        if (chosen.found != CUBLAS_STATUS_SUCCESS)
+            return s.complain(function, "the algorithm was not found with success");
+        if (!workspace || chosen.workspace_bytes > bytes || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
+            return s.complain(function, "another workspace is needed");
         const fake_cublaslt::product p{std::this_thread::get_id(),
-                                       *s.operations.at(how),
-                                       *s.layouts.at(a_layout),
-                                       *s.layouts.at(b_layout),
-                                       *s.layouts.at(c_layout),
+                                       described->how,
+                                       described->a,
+                                       described->b,
+                                       described->c,
+                                       described->d,
                                        a,
                                        b,
+                                       c,
                                        d,
                                        alpha,
                                        beta,
                                        workspace,
                                        bytes,
-                                       algorithm->data[0]};
-        if (const char* problem = problem_of(p))
-            return s.complain(function, problem);
-        s.products.push_back(p);
+                                       static_cast<int>(content.number),
+                                       static_cast<int>(content.choice)};
         const bool on_device =
             p.how.attributes.get<std::int32_t>(CUBLASLT_MATMUL_DESC_POINTER_MODE) == CUBLASLT_POINTER_MODE_DEVICE;
+        // The bits of the i32 zero are those of the float.
         const float by = on_device ? 0 : *static_cast<const float*>(alpha);
         const float keep = on_device ? 0 : *static_cast<const float*>(beta);
-        const auto done = s.driver.enqueue(reinterpret_cast<CUstream>(stream),
-                                           [p, &d = s.driver, on_device, by, keep] { run(d, p, on_device, by, keep); });
+        if (const char* wrong = wrong_addresses(p, content, on_device || keep != 0))
+            return s.complain(function, wrong);
+        s.products.push_back(p);
+        if (chosen.status != CUBLAS_STATUS_SUCCESS)
+            return chosen.status;
+        if (s.before_products)
+            s.before_products(reinterpret_cast<CUstream>(stream));
+        const auto done =
+            s.driver.enqueue(reinterpret_cast<CUstream>(stream),
+                             [p, &d = s.driver, on_device, by, keep, busy = s.busy, took = chosen.duration.count()] {
+                                 run(d, p, on_device, by, keep);
+                                 *busy += took;
+                             });
         return done == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
     });
 }
@@ -416,6 +449,7 @@ fake_cublaslt::fake_cublaslt(fake_cuda& driver) : state_(new state{.driver = dri
     t.cublasLtCreate = &create;
     t.cublasLtDestroy = &destroy;
     t.cublasLtMatmul = &matmul;
+    t.cublasLtMatmulAlgoCheck = &check_algorithm;
     t.cublasLtMatmulAlgoGetHeuristic = &choose;
     t.cublasLtMatmulDescCreate = &create_operation;
     t.cublasLtMatmulDescDestroy = &destroy_operation;
@@ -448,10 +482,29 @@ void fake_cublaslt::fail(std::string_view function, cublasStatus_t status, int n
     state_->plans[std::string(function)].push_back({status, nth});
 }
 
-void fake_cublaslt::find_none(bool none)
+void fake_cublaslt::set_algorithms(std::vector<algorithm> all)
 {
     const std::scoped_lock lock(state_->mutex);
-    state_->none = none;
+    state_->algorithms = std::move(all);
+}
+
+cublasLtMatmulAlgo_t fake_cublaslt::unknown_algorithm()
+{
+    cublasLtMatmulAlgo_t made{};
+    const algorithm_content content{algorithm_content::magic, ~std::uint64_t(0), 1, {1, 1, 1, 1}, 0};
+    std::memcpy(&made, &content, sizeof(content));
+    return made;
+}
+
+void fake_cublaslt::before_products(std::function<void(CUstream)> call)
+{
+    const std::scoped_lock lock(state_->mutex);
+    state_->before_products = std::move(call);
+}
+
+std::chrono::microseconds fake_cublaslt::busy() const
+{
+    return std::chrono::microseconds(state_->busy->load());
 }
 
 int fake_cublaslt::calls(std::string_view function) const
@@ -471,6 +524,12 @@ fake_cublaslt::attribute_map fake_cublaslt::preferences() const
 {
     const std::scoped_lock lock(state_->mutex);
     return state_->last_preferences;
+}
+
+int fake_cublaslt::wanted() const
+{
+    const std::scoped_lock lock(state_->mutex);
+    return state_->last_wanted;
 }
 
 std::thread::id fake_cublaslt::chooser() const

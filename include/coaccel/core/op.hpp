@@ -48,12 +48,11 @@ constexpr bool makes_buffer(op_role r) noexcept
 
 /// Why an op cannot be part of a CUDA graph, which is made once and runs any number of times.
 enum class capture_obstacle : std::uint8_t {
-    none,           ///< It can be part of a graph.
-    reply,          ///< Its reply is copied to host memory that belongs to one run.
-    state,          ///< It uses a state of the host: a graph would do the same in each run.
-    scratch_memory, ///< It needs device memory that is allocated for each run.
-    host_work,      ///< It is not only work on a stream.
-    unknown_code,   ///< It calls a function about which the library knows nothing.
+    none,         ///< It can be part of a graph.
+    reply,        ///< Its reply is copied to host memory that belongs to one run.
+    state,        ///< It uses a state of the host: a graph would do the same in each run.
+    host_work,    ///< It is not only work on a stream.
+    unknown_code, ///< It calls a function about which the library knows nothing.
 };
 
 /// The reason as text, such as "its reply belongs to one run"; "unknown" for a value that is not a capture_obstacle.
@@ -97,6 +96,7 @@ concept op = std::is_trivially_copyable_v<Op> && detail::describes_itself<Op> &&
 /// Optional members of an op:
 /// - `value_type`: the element type, which becomes part of the name.
 /// - `source_type`: for an op that converts elements, the type that it reads. The name then has both.
+/// - `second_type`: the type of another operand that it reads, which becomes part of the name if it differs.
 /// - `static constexpr bool pure`: see COACCEL_PURE_OP, which sets it.
 /// - `static constexpr bool may_overlap`: operands may overlap, and `check` decides how. Without it, an operand that is
 ///   written must not overlap another one.
@@ -151,16 +151,17 @@ struct op_field {
         by_address,
     };
 
-    std::string_view name;          ///< Its name in the struct.
-    std::uint32_t offset;           ///< In the struct, in bytes.
-    std::uint16_t size;             ///< In bytes.
-    kind what;                      ///< A value or an operand.
+    std::string_view name{};        ///< Its name in the struct; that of an operand in a list is such as "a[3]".
+    std::uint32_t offset = 0;       ///< In the struct, in bytes.
+    std::uint16_t size = 0;         ///< In bytes.
+    kind what = kind::value;        ///< A value or an operand.
     access mode = access::read;     ///< For an operand: how it is used.
     dtype type = dtype::u8;         ///< For an operand: its element type.
     content holds = content::bytes; ///< For a value: what its bytes are.
+    parameter variable = parameter::never; ///< For a value: how it can be a parameter.
+    bool optional = false;                 ///< For an operand: it need not have a buffer.
     /// For an enumeration described with Boost.Describe: the name of the enumerator, null for another value.
     const char* (*enumerator)(const void* value) noexcept = nullptr;
-    parameter variable = parameter::never; ///< For a value: how it can be a parameter.
     /// For a structure that has a readable form: this form.
     std::string (*text)(const void* value) = nullptr;
 };
@@ -215,10 +216,15 @@ constexpr std::size_t count_operands()
         return Op::operand_count;
     else
         return []<class... Members>(boost::mp11::mp_list<Members...>) {
-            return (std::size_t(is_operand<std::remove_cvref_t<decltype(std::declval<Op>().*Members::pointer)>>) + ... +
-                    0);
+            return (operands_in<std::remove_cvref_t<decltype(std::declval<Op>().*Members::pointer)>> + ... + 0);
         }(boost::mp11::mp_rename<boost::describe::describe_members<Op, boost::describe::mod_public>,
                                  boost::mp11::mp_list>());
+}
+
+/// Whether an operand with this ref has no buffer.
+constexpr bool has_none(const op_field& operand, const any_ref& r) noexcept
+{
+    return operand.optional && r.is_none();
 }
 
 /// What the bytes of a value of type F are. Specialized for classes with a meaning of their own.
@@ -272,8 +278,8 @@ constexpr void describe_value(op_field& field) noexcept
 
 /// A field, and where it is in a sample of its op.
 struct placed_field {
-    op_field field;
-    const void* place;
+    op_field field{};
+    const void* place = nullptr;
 };
 
 /// The description of an op type as constants. An op type adds only these to a program, because there are hundreds of
@@ -283,6 +289,7 @@ struct op_constants {
     std::size_t type_count = 0; ///< How many element types are part of the name.
     dtype value_type = dtype::u8;
     dtype source_type = dtype::u8;
+    dtype second_type = dtype::u8;
     std::uint32_t size = 0;
     std::uint32_t reply_size = 0;
     library lib = library::memory;
@@ -309,23 +316,71 @@ COACCEL_DECL op_info make_info(const op_constants& constants);
 template <class Op>
 inline const Op sample_of{};
 
+template <class Operand>
+constexpr op_field describe_operand(std::string_view name) noexcept
+{
+    op_field field{
+        name, 0, sizeof(Operand), op_field::kind::operand, Operand::mode, dtype_v<typename Operand::value_type>};
+    field.optional = is_optional<Operand>;
+    return field;
+}
+
+/// The names of the operands in a list: "a[0]", "a[1]", and so on.
+template <class Member, std::size_t N>
+struct element_names {
+    static_assert(N <= 100);
+    static constexpr std::string_view list = Member::name;
+    static constexpr std::size_t room = list.size() + 4;
+
+    static constexpr auto texts = [] {
+        std::array<std::array<char, room>, N> made{};
+        for (std::size_t i = 0; i < N; ++i) {
+            std::size_t at = 0;
+            for (const char c : list)
+                made[i][at++] = c;
+            made[i][at++] = '[';
+            if (i >= 10)
+                made[i][at++] = static_cast<char>('0' + i / 10);
+            made[i][at++] = static_cast<char>('0' + i % 10);
+            made[i][at++] = ']';
+        }
+        return made;
+    }();
+
+    static constexpr std::string_view of(std::size_t i) noexcept { return {texts[i].data(), room - (i < 10 ? 1 : 0)}; }
+};
+
 template <class Op, class Member>
-constexpr placed_field place_field() noexcept
+constexpr auto place_fields() noexcept
 {
     using field_type = std::remove_cvref_t<decltype(std::declval<Op>().*Member::pointer)>;
-    op_field field{Member::name, 0, static_cast<std::uint16_t>(sizeof(field_type)), op_field::kind::value};
+    constexpr auto* const place = &(sample_of<Op>.*Member::pointer);
     if constexpr (is_operand<field_type>) {
-        field.what = op_field::kind::operand;
-        field.mode = field_type::mode;
-        field.type = dtype_v<typename field_type::value_type>;
-    } else
+        return std::array<placed_field, 1>{{{describe_operand<field_type>(Member::name), place}}};
+    } else if constexpr (constexpr std::size_t count = operands_in<field_type>; count > 0) {
+        std::array<placed_field, count> made{};
+        for (std::size_t i = 0; i < count; ++i)
+            made[i] = {describe_operand<typename field_type::value_type>(element_names<Member, count>::of(i)),
+                       place->data() + i};
+        return made;
+    } else {
+        static_assert(!has_operands<field_type>, "a list of operands is a std::array with one dimension");
+        op_field field{Member::name, 0, static_cast<std::uint16_t>(sizeof(field_type)), op_field::kind::value};
         describe_value<field_type>(field);
-    return {field, &(sample_of<Op>.*Member::pointer)};
+        return std::array<placed_field, 1>{{{field, place}}};
+    }
 }
 
 template <class Op>
 inline constexpr auto fields_of = []<class... Members>(boost::mp11::mp_list<Members...>) {
-    return std::array<placed_field, sizeof...(Members)>{place_field<Op, Members>()...};
+    std::array<placed_field, (place_fields<Op, Members>().size() + ... + 0)> made{};
+    [[maybe_unused]] std::size_t at = 0;
+    [[maybe_unused]] const auto add = [&](const auto& fields) {
+        for (const placed_field& f : fields)
+            made[at++] = f;
+    };
+    (add(place_fields<Op, Members>()), ...);
+    return made;
 }(boost::mp11::mp_rename<boost::describe::describe_members<Op, boost::describe::mod_public>, boost::mp11::mp_list>());
 
 /// The obstacle of an op type, if it does not depend on the fields.
@@ -352,6 +407,10 @@ constexpr op_constants make_constants() noexcept
         if constexpr (requires { typename Op::source_type; }) {
             made.type_count = 2;
             made.source_type = dtype_v<typename Op::source_type>;
+            if constexpr (requires { requires !std::same_as<typename Op::second_type, typename Op::source_type>; }) {
+                made.type_count = 3;
+                made.second_type = dtype_v<typename Op::second_type>;
+            }
         }
     }
     if constexpr (!std::is_void_v<typename Op::reply>) {
@@ -421,7 +480,7 @@ struct bound_op {
     error_code status{};
     const void* code = nullptr; ///< Set by the backend: its implementation of the op.
     void* state = nullptr;      ///< Resources of the backend until the op has finished.
-    void** operands = nullptr;  ///< The addresses of its operands: as many as `info` lists.
+    void** operands = nullptr;  ///< The addresses of its operands: as many as `info` lists. Null: it has no buffer.
     /// For an op with parameters that are read from device memory: all fields of this kind.
     std::span<const scalar_address> scalars{};
 
@@ -439,6 +498,20 @@ struct bound_op {
         return static_cast<const T*>(address(&field));
     }
 
+    /// The memory behind one operand of this op; null: it has none.
+    template <element T>
+    const T* data(const optional_in<T>& field) const noexcept
+    {
+        return static_cast<const T*>(address(&field));
+    }
+
+    /// The memory behind one operand of this op; null: it has none.
+    template <element T>
+    T* data(const optional_out<T>& field) const noexcept
+    {
+        return static_cast<T*>(address(&field));
+    }
+
     /// The memory behind one operand of this op.
     template <element T>
     T* data(const out<T>& field) const noexcept
@@ -449,6 +522,13 @@ struct bound_op {
     /// The memory behind one operand of this op.
     template <element T>
     T* data(const inout<T>& field) const noexcept
+    {
+        return static_cast<T*>(address(&field));
+    }
+
+    /// The memory behind one operand of this op; null: it has none.
+    template <element T>
+    T* data(const optional_inout<T>& field) const noexcept
     {
         return static_cast<T*>(address(&field));
     }

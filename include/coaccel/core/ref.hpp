@@ -17,6 +17,8 @@ namespace coaccel {
 struct any_ref {
     /// The offset of a subspan that exceeds its ref.
     static constexpr std::uint64_t invalid_offset = std::numeric_limits<std::uint64_t>::max();
+    /// The slot of an optional operand that has no buffer.
+    static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
 
     std::uint32_t device = 0;     ///< Zero: none.
     std::uint32_t generation = 0; ///< The generation of the context; zero: a durable buffer, valid in all of them.
@@ -25,6 +27,9 @@ struct any_ref {
     std::uint64_t offset = 0;     ///< In elements.
     std::uint64_t size = 0;       ///< In elements.
     dtype type = dtype::u8;       ///< The element type.
+
+    /// Whether it is an optional operand that has no buffer.
+    constexpr bool is_none() const noexcept { return device == 0 && slot == no_slot && offset == 0 && size == 0; }
 
     friend bool operator==(const any_ref&, const any_ref&) = default;
 };

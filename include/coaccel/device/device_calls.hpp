@@ -2,6 +2,7 @@
 #define COACCEL_DEVICE_DEVICE_CALLS_HPP
 
 #include <coaccel/core/as_result.hpp>
+#include <coaccel/core/tune.hpp>
 #include <coaccel/device/detail/buffer_requests.hpp>
 #include <coaccel/device/detail/exec_requests.hpp>
 #include <coaccel/device/detail/graph_requests.hpp>
@@ -54,6 +55,19 @@ public:
     {
         return asio::async_initiate<Token, exec_signature<Op>>(
             detail::initiate_request<detail::exec_request<Op>>{core()}, token, op, options());
+    }
+
+    /// Measures the algorithms that a library has for an op, with its operands, and keeps the fastest one for later ops
+    /// of this device with the same fields and sizes, and in a file for devices that are made later. The operands keep
+    /// their contents. It takes as long as some hundred ops; other ops of its lane wait. Plans use what is known when
+    /// they are loaded.
+    ///
+    /// Completion signature: void(error_code, tuning).
+    /// Errors: those of async_exec.
+    template <tunable_op Op, asio::completion_token_for<void(error_code, tuning)> Token = default_token>
+    auto async_tune(const Op& op, Token&& token = {}) const
+    {
+        return async_exec(tune<Op>{op}, static_cast<Token&&>(token));
     }
 
     /// Runs several ops in order, with one completion.

@@ -13,6 +13,7 @@
 #include <coaccel/ops/blas/level3.hpp>
 #include <coaccel/ops/blas/level3_batched.hpp>
 #include <coaccel/ops/blas/level3_elementwise.hpp>
+#include <coaccel/ops/blas/level3_lists.hpp>
 #include <coaccel/ops/blas/level3_symmetric.hpp>
 #include <coaccel/ops/blas/level3_triangular.hpp>
 #include <coaccel/ops/blas/lu_batched.hpp>
@@ -29,10 +30,10 @@ consteval auto list_ops()
     if constexpr (dense_element<T>)
         return mp_append<level1_for<T>, level1_rotation_for<T>, level2_for<T>, level2_symmetric_for<T>,
                          level2_triangular_for<T>, type_list<gemv_strided_batched<T>>, level3_for<T>,
-                         level3_symmetric_for<T>, level3_triangular_for<T>, level3_elementwise_for<T>,
-                         level3_batched_for<T>, lu_batched_for<T>, qr_batched_for<T>>{};
+                         level3_lists_for<T>, level3_symmetric_for<T>, level3_triangular_for<T>,
+                         level3_elementwise_for<T>, level3_batched_for<T>, lu_batched_for<T>, qr_batched_for<T>>{};
     else if constexpr (gemm_element<T>)
-        return mp_append<type_list<gemv_strided_batched<T>, gemm_ex<T>>, level3_for<T>>{};
+        return mp_append<type_list<gemv_strided_batched<T>, gemm_ex<T>>, level3_for<T>, level3_lists_for<T>>{};
     else if constexpr (mixed_element<T>)
         return type_list<gemm_ex<T>>{};
     else

@@ -12,6 +12,7 @@ constexpr unsigned table_threads = 256;
 constexpr std::uint64_t most_table_blocks = 1024;
 
 static_assert(sizeof(address_sequences) == 32);
+static_assert(sizeof(address_list) == 768);
 
 // In PTX, so that neither the build nor the program needs a compiler: the driver has one. A thread computes every
 // element whose index differs from its own by a multiple of the number of threads. blockIdx.y is the table.
@@ -58,6 +59,26 @@ next:
     st.global.u64 [%at], %address;
     add.u64 %i, %i, %all;
     bra next;
+}
+
+.visible .entry coaccel_store_addresses(.param .u64 p_to, .param .u32 p_count, .param .align 8 .b8 p_from[768])
+{
+    .reg .pred %past;
+    .reg .b32 %count, %thread;
+    .reg .b64 %to, %from, %at, %address;
+
+    ld.param.u64 %to, [p_to];
+    ld.param.u32 %count, [p_count];
+    mov.u32 %thread, %tid.x;
+    setp.ge.u32 %past, %thread, %count;
+    @%past ret;
+    mul.wide.u32 %at, %thread, 8;
+    mov.u64 %from, p_from;
+    add.u64 %from, %from, %at;
+    ld.param.u64 %address, [%from];
+    add.u64 %at, %to, %at;
+    st.global.u64 [%at], %address;
+    ret;
 }
 
 .visible .entry coaccel_limit_pivots(.param .u64 p_to, .param .u64 p_from, .param .u64 p_count, .param .u32 p_most)
@@ -122,6 +143,8 @@ result<table_functions> address_kernel::load(backend& b)
         module_ = made;
     }
     table_functions found;
+    if (auto ec = b.check(b.api().cuModuleGetFunction(&found.store_addresses, module_, "coaccel_store_addresses")))
+        return ec;
     if (auto ec = b.check(b.api().cuModuleGetFunction(&found.fill_addresses, module_, "coaccel_fill_addresses")))
         return ec;
     if (auto ec = b.check(b.api().cuModuleGetFunction(&found.limit_pivots, module_, "coaccel_limit_pivots")))
@@ -145,6 +168,14 @@ error_code launch_addresses(backend& b, CUfunction kernel, CUdeviceptr to, std::
     void* arguments[] = {&to, &count, all.data()};
     return b.check(
         b.api().cuLaunchKernel(kernel, table_blocks(count), tables, 1, table_threads, 1, 1, 0, s, arguments, nullptr));
+}
+
+error_code launch_store_addresses(backend& b, CUfunction kernel, CUdeviceptr to, std::uint32_t count,
+                                  const address_list& from, CUstream s) noexcept
+{
+    address_list all = from;
+    void* arguments[] = {&to, &count, all.data()};
+    return b.check(b.api().cuLaunchKernel(kernel, 1, 1, 1, table_threads, 1, 1, 0, s, arguments, nullptr));
 }
 
 error_code launch_limit_pivots(backend& b, CUfunction kernel, CUdeviceptr to, CUdeviceptr from, std::uint64_t count,

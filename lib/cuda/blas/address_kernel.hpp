@@ -1,7 +1,6 @@
 #ifndef COACCEL_CUDA_BLAS_ADDRESS_KERNEL_HPP
 #define COACCEL_CUDA_BLAS_ADDRESS_KERNEL_HPP
 
-#include "context/library_resources.hpp"
 #include "cuda/driver/driver_api.hpp"
 
 #include <coaccel/core/result.hpp>
@@ -24,7 +23,12 @@ struct address_sequence {
 /// No op of cuBLAS takes more tables.
 using address_sequences = std::array<address_sequence, 2>;
 
+/// Addresses of operands that are in any buffers: three tables of at most 32.
+using address_list = std::array<CUdeviceptr, 96>;
+
 struct table_functions {
+    /// Copies a list of addresses.
+    CUfunction store_addresses = nullptr;
     /// Computes tables of addresses.
     CUfunction fill_addresses = nullptr;
     /// Copies pivots, each limited to 1 to n.
@@ -36,16 +40,18 @@ const char* address_kernel_source() noexcept;
 
 /// The kernels that compute tables for cuBLAS, in one context. The addresses need not be in memory of the host, where
 /// they would have to stay until a copy ends, and a graph can contain the launches.
-class address_kernel final : public detail::library_resources {
+class address_kernel {
 public:
-    static constexpr coaccel::library lib = coaccel::library::blas;
+    address_kernel() = default;
+    address_kernel(const address_kernel&) = delete;
+    address_kernel& operator=(const address_kernel&) = delete;
 
     /// Loads them the first time, which takes long: on any thread, but then not on an executor. After a failure the
     /// next call tries again.
     result<table_functions> load(backend& b);
 
-    void destroy() noexcept override;
-    std::size_t count() const noexcept override { return 0; }
+    /// As library_resources::destroy.
+    void destroy() noexcept;
 
 private:
     backend* backend_ = nullptr;
@@ -59,6 +65,10 @@ private:
 /// zero.
 error_code launch_addresses(backend& b, CUfunction kernel, CUdeviceptr to, std::uint64_t count,
                             const address_sequences& from, unsigned tables, CUstream s) noexcept;
+
+/// Puts a launch on a stream: `to` gets the first `count` addresses.
+error_code launch_store_addresses(backend& b, CUfunction kernel, CUdeviceptr to, std::uint32_t count,
+                                  const address_list& from, CUstream s) noexcept;
 
 /// Puts a launch on a stream: `to` gets `count` pivots, of which those below 1 are replaced by 1, and those above
 /// `most` by `most`. Preconditions: count is not zero.

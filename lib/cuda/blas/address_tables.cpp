@@ -1,6 +1,7 @@
 #include "cuda/blas/address_tables.hpp"
 
 #include "cuda/backend.hpp"
+#include "cuda/blas/blas_context.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +10,7 @@ namespace coaccel::cuda {
 
 result<readiness> address_tables::prepare(std::uint64_t addresses, std::uint64_t pivots)
 {
-    kernel_ = &backend_.resources().get<address_kernel>();
+    kernel_ = &backend_.resources().get<blas_context>().addresses;
     return memory_.prepare(addresses * sizeof(CUdeviceptr) + pivots * sizeof(std::int32_t));
 }
 
@@ -26,6 +27,20 @@ void* const* address_tables::fill(std::initializer_list<address_sequence> from, 
     auto* const tables = static_cast<void* const*>(memory_.memory());
     failure_ = launch_addresses(backend_, functions.value().fill_addresses, reinterpret_cast<CUdeviceptr>(tables),
                                 count, all, static_cast<unsigned>(from.size()), stream_);
+    return failure_ ? nullptr : tables;
+}
+
+void* const* address_tables::store(const address_list& from, std::uint32_t count) noexcept
+{
+    filled_ = count;
+    const auto functions = kernel_->load(backend_);
+    if (!functions) {
+        failure_ = functions.error();
+        return nullptr;
+    }
+    auto* const tables = static_cast<void* const*>(memory_.memory());
+    failure_ = launch_store_addresses(backend_, functions.value().store_addresses,
+                                      reinterpret_cast<CUdeviceptr>(tables), count, from, stream_);
     return failure_ ? nullptr : tables;
 }
 

@@ -24,6 +24,9 @@ public:
     /// thread at a time, but any.
     void* const* fill(std::initializer_list<address_sequence> from, std::uint64_t count) noexcept;
 
+    /// The same for addresses without an order, of which there are `count`.
+    void* const* store(const address_list& from, std::uint32_t count) noexcept;
+
     /// Puts a copy of pivots on the stream, behind the tables, and returns it. Null: as above. cuBLAS does not check
     /// pivots, and would exchange rows with memory outside of the matrix, so those below 1 become 1 and those above
     /// `most` become `most`. Preconditions: `fill` has succeeded for this op.

@@ -136,12 +136,6 @@ result<readiness> blas_handle::take_scratch(std::size_t bytes)
     if (!scratch_)
         return readiness::pending;
     scratch_bytes_ = bytes;
-    const auto memory = reinterpret_cast<CUdeviceptr>(scratch_);
-    if (auto ec = backend_.check(backend_.api().cuMemsetD8Async(memory, 0, bytes, stream_))) {
-        // The next op must not use this memory as its own scratch.
-        drop_scratch();
-        return ec;
-    }
     return readiness::ready;
 }
 

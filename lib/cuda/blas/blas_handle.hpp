@@ -26,7 +26,7 @@ struct blas_call {
     cublasHandle_t handle;
     /// Device memory for one result. The next op of the lane reuses it, in stream order.
     void* result;
-    /// Zeroed device memory of the requested size; null if none was requested.
+    /// Device memory of the requested size; null if none was requested.
     void* scratch;
     /// Has room for the requested numbers of addresses and pivots.
     address_tables& tables;
@@ -36,7 +36,7 @@ struct blas_call {
 struct call_needs {
     /// Equal for calls that are likely to run the same kernels.
     std::uint64_t kernels;
-    /// Bytes of zeroed device memory.
+    /// Bytes of device memory.
     std::size_t scratch = 0;
     /// Addresses in all tables.
     std::uint64_t addresses = 0;

@@ -138,6 +138,47 @@ auto native(T* p) noexcept
     return reinterpret_cast<typename native_element<T>::type*>(p);
 }
 
+/// The element type of cuBLAS.
+template <class T>
+constexpr cudaDataType_t data_type() noexcept
+{
+    if constexpr (std::same_as<T, float>)
+        return CUDA_R_32F;
+    else if constexpr (std::same_as<T, double>)
+        return CUDA_R_64F;
+    else if constexpr (std::same_as<T, std::complex<float>>)
+        return CUDA_C_32F;
+    else if constexpr (std::same_as<T, std::complex<double>>)
+        return CUDA_C_64F;
+    else if constexpr (std::same_as<T, half>)
+        return CUDA_R_16F;
+    else if constexpr (std::same_as<T, bfloat16>)
+        return CUDA_R_16BF;
+    else if constexpr (std::same_as<T, float8_e4m3>)
+        return CUDA_R_8F_E4M3;
+    else if constexpr (std::same_as<T, float8_e5m2>)
+        return CUDA_R_8F_E5M2;
+    else if constexpr (std::same_as<T, std::int8_t>)
+        return CUDA_R_8I;
+    else {
+        static_assert(std::same_as<T, std::int32_t>);
+        return CUDA_R_32I;
+    }
+}
+
+/// How cuBLAS computes products of matrices of this type.
+template <class T>
+constexpr cublasComputeType_t compute_type(blas::math m) noexcept
+{
+    if constexpr (std::same_as<T, double> || std::same_as<T, std::complex<double>>)
+        return m == blas::math::pedantic ? CUBLAS_COMPUTE_64F_PEDANTIC : CUBLAS_COMPUTE_64F;
+    if constexpr (std::same_as<T, std::int8_t>)
+        return m == blas::math::pedantic ? CUBLAS_COMPUTE_32I_PEDANTIC : CUBLAS_COMPUTE_32I;
+    if (m == blas::math::pedantic)
+        return CUBLAS_COMPUTE_32F_PEDANTIC;
+    return blas::dense_element<T> && m == blas::math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 /// A number for call_needs::kernels.
 template <class... Parts>
 constexpr std::uint64_t kernels(Parts... parts) noexcept
@@ -248,6 +289,42 @@ const T* factor(const bound_op& o, const T& field) noexcept
     return &field;
 }
 
+/// A batch of matrices that a call writes.
+template <class T>
+struct written_matrices {
+    T* first;
+    std::uint64_t rows, cols;
+    std::int64_t ld, stride;
+    std::uint64_t batch;
+};
+
+/// The addresses of two factors, as `factor` returns them: beta may be a parameter of a plan while alpha is zero.
+template <class T>
+struct factor_addresses {
+    const T* alpha;
+    const T* beta;
+};
+
+/// C = beta * C. cuBLAS reads operands that are multiplied by zero, so that NaN in them would be in the result; for an
+/// alpha of zero, a product over no elements takes the place of its functions. It reads C unless beta is zero.
+template <class T>
+cublasStatus_t scale(const blas_call& c, const factor_addresses<blas::scalar<T>>& by, const written_matrices<T>& m)
+{
+    constexpr auto type = data_type<T>();
+    return c.api.cublasGemmStridedBatchedEx_64(c.handle, CUBLAS_OP_N, CUBLAS_OP_N, size(m.rows), size(m.cols), 0,
+                                               by.alpha, m.first, type, size(m.rows), 0, m.first, type, 1, 0, by.beta,
+                                               m.first, type, m.ld, m.stride, size(m.batch),
+                                               compute_type<T>(blas::math::standard), CUBLAS_GEMM_DEFAULT);
+}
+
+/// The same for a vector, or a batch of them: each is a matrix of one row.
+template <class T>
+cublasStatus_t scale_vectors(const blas_call& c, const factor_addresses<blas::scalar<T>>& by, T* first, std::uint64_t n,
+                             std::int64_t inc, std::uint64_t batch = 1, std::int64_t stride = 0)
+{
+    return scale<T>(c, by, {first, 1, n, distance(n, inc), stride, batch});
+}
+
 /// Makes a call whose factors and results are in device memory.
 template <class Call>
 cublasStatus_t with_device_pointers(const blas_call& c, const Call& call)
@@ -333,12 +410,12 @@ struct blas_code {
         return {};
     }
 
-    // Scratch memory is set and may be filled by a further call; tables are filled by one launch and pivots by another;
-    // a reply is copied.
+    // Scratch memory is filled by a further call; tables are filled by one launch and pivots by another; a reply is
+    // copied.
     static std::size_t commands(const bound_op& o) noexcept
     {
         const auto needs = Level::needs(o.as<Op>());
-        return needs.launches + (needs.scratch != 0 ? 2 : 0) + (needs.addresses != 0 ? 1 : 0) +
+        return needs.launches + (needs.scratch != 0 ? 1 : 0) + (needs.addresses != 0 ? 1 : 0) +
                (needs.pivots != 0 ? 1 : 0) + (replies ? 1 : 0);
     }
 
@@ -399,6 +476,7 @@ void add_level2_symmetric(op_table& table);
 void add_level2_triangular(op_table& table);
 void add_level3(op_table& table);
 void add_level3_elementwise(op_table& table);
+void add_level3_lists(op_table& table);
 void add_level3_symmetric(op_table& table);
 void add_level3_triangular(op_table& table);
 void add_matmul(op_table& table);

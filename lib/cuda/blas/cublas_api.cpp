@@ -39,6 +39,9 @@ error_code fill(cublas_api& api, const symbol_lookup& find)
         return ec;
     COACCEL_CUBLAS_FUNCTIONS(COACCEL_CUDA_FILL)
 #undef COACCEL_CUDA_FILL
+#define COACCEL_CUDA_FILL(function) (void)fill(api.function, find, COACCEL_CUDA_SYMBOL(function));
+    COACCEL_CUBLAS_OPTIONAL_FUNCTIONS(COACCEL_CUDA_FILL)
+#undef COACCEL_CUDA_FILL
     return {};
 }
 

@@ -73,6 +73,7 @@ namespace coaccel::cuda {
     X(cublasTSTgemvStridedBatched_64)                                                                                  \
     X(cublasGemmEx_64)                                                                                                 \
     X(cublasGemmStridedBatchedEx_64)                                                                                   \
+    X(cublasGemmBatchedEx_64)                                                                                          \
     COACCEL_CUBLAS_DENSE(X, symm)                                                                                      \
     COACCEL_CUBLAS_DENSE(X, syrk)                                                                                      \
     COACCEL_CUBLAS_DENSE(X, syr2k)                                                                                     \
@@ -91,6 +92,13 @@ namespace coaccel::cuda {
     COACCEL_CUBLAS_DENSE_INT(X, geqrfBatched)                                                                          \
     COACCEL_CUBLAS_DENSE_INT(X, gelsBatched)
 
+/// Functions that an older cuBLAS lacks; their pointers are then null.
+#if CUBLAS_VERSION >= 120500
+#define COACCEL_CUBLAS_OPTIONAL_FUNCTIONS(X) X(cublasGemmGroupedBatchedEx_64)
+#else
+#define COACCEL_CUBLAS_OPTIONAL_FUNCTIONS(X)
+#endif
+
 /// The functions of cuBLAS. Its version is 10000 * major + 100 * minor + patch.
 struct cublas_api : function_table {
     static constexpr vendor_library library = vendor_library::cublas;
@@ -101,6 +109,7 @@ struct cublas_api : function_table {
 
 #define COACCEL_CUDA_MEMBER(function) decltype(&::function) function = nullptr;
     COACCEL_CUBLAS_FUNCTIONS(COACCEL_CUDA_MEMBER)
+    COACCEL_CUBLAS_OPTIONAL_FUNCTIONS(COACCEL_CUDA_MEMBER)
 #undef COACCEL_CUDA_MEMBER
 };
 

@@ -12,6 +12,7 @@ namespace coaccel::cuda {
     X(cublasLtCreate)                                                                                                  \
     X(cublasLtDestroy)                                                                                                 \
     X(cublasLtMatmul)                                                                                                  \
+    X(cublasLtMatmulAlgoCheck)                                                                                         \
     X(cublasLtMatmulAlgoGetHeuristic)                                                                                  \
     X(cublasLtMatmulDescCreate)                                                                                        \
     X(cublasLtMatmulDescDestroy)                                                                                       \

@@ -18,7 +18,7 @@ struct level2 {
         return {kernels(magnitude(op.m), magnitude(op.n), op.incx == 1, op.incy == 1, is_zero(op.alpha))};
     }
 
-    // cuBLAS does not read operands that are multiplied by zero, here and in gemm with 32-bit and 64-bit elements.
+    // Of all functions with an alpha, only this one does not read operands that are multiplied by zero.
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::gemv<T>& op, const bound_op& o)
     {

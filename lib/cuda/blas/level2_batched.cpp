@@ -15,34 +15,27 @@ auto pick_batched(const cublas_api& api) noexcept
 }
 
 struct level2_batched {
-    // As with gemm, 16-bit operands that are multiplied by zero are replaced by zeros: the product of a column and a
-    // single element.
     template <class T>
     static call_needs needs(const blas::gemv_strided_batched<T>& op)
     {
         return {kernels(magnitude(op.m), magnitude(op.n), magnitude(op.batch), op.trans, op.incx == 1, op.incy == 1,
-                        is_zero(op.alpha), is_zero(op.beta)),
-                op.obstacle() == capture_obstacle::scratch_memory ? (op.y_size() + 1) * sizeof(T) : 0};
+                        is_zero(op.alpha), is_zero(op.beta))};
     }
 
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::gemv_strided_batched<T>& op, const bound_op& o)
     {
-        const auto function = pick_batched<T>(c.api);
         const auto stride = [&op](std::uint64_t given) { return batch_stride(op.batch, given); };
-        auto* const y = native(o.data(op.y));
-        const auto incy = increment(op.y_size(), op.incy);
-        const auto* const alpha = native(factor(o, op.alpha));
-        const auto* const beta = native(factor(o, op.beta));
-        if (c.scratch) {
-            const auto* zeros = static_cast<const T*>(c.scratch);
-            return function(c.handle, CUBLAS_OP_N, size(op.y_size()), 1, alpha, native(zeros), size(op.y_size()), 0,
-                            native(zeros + op.y_size()), 1, 0, beta, y, incy, stride(op.stride_y), size(op.batch));
-        }
-        return function(c.handle, operation<T>(op.trans), size(op.m), size(op.n), alpha, native(o.data(op.a)),
-                        leading(op.m, op.n, op.lda), stride(op.stride_a), native(o.data(op.x)),
-                        increment(op.x_size(), op.incx), stride(op.stride_x), beta, y, incy, stride(op.stride_y),
-                        size(op.batch));
+        auto* const y = o.data(op.y);
+        // cuBLAS reads 16-bit operands that are multiplied by zero.
+        if (sizeof(T) == 2 && is_zero(op.alpha))
+            return scale_vectors(c, {factor(o, op.alpha), factor(o, op.beta)}, y, op.y_size(), op.incy, op.batch,
+                                 stride(op.stride_y));
+        return pick_batched<T>(c.api)(c.handle, operation<T>(op.trans), size(op.m), size(op.n),
+                                      native(factor(o, op.alpha)), native(o.data(op.a)), leading(op.m, op.n, op.lda),
+                                      stride(op.stride_a), native(o.data(op.x)), increment(op.x_size(), op.incx),
+                                      stride(op.stride_x), native(factor(o, op.beta)), native(y),
+                                      increment(op.y_size(), op.incy), stride(op.stride_y), size(op.batch));
     }
 };
 

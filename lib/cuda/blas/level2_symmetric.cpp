@@ -7,6 +7,8 @@ namespace {
 template <class Function, class Op>
 cublasStatus_t vector_product(Function function, const blas_call& c, const Op& op, const bound_op& o)
 {
+    if (is_zero(op.alpha))
+        return scale_vectors(c, {factor(o, op.alpha), factor(o, op.beta)}, o.data(op.y), op.n, op.incy);
     return function(c.handle, native(op.uplo), size(op.n), native(factor(o, op.alpha)), native(o.data(op.a)),
                     leading(op.n, op.n, op.lda), native(o.data(op.x)), increment(op.n, op.incx),
                     native(factor(o, op.beta)), native(o.data(op.y)), increment(op.n, op.incy));

@@ -7,6 +7,9 @@ namespace {
 template <class Function, class Op>
 cublasStatus_t matrix_product(Function function, const blas_call& c, const Op& op, const bound_op& o)
 {
+    if (is_zero(op.alpha))
+        return scale<typename Op::value_type>(c, {factor(o, op.alpha), factor(o, op.beta)},
+                                              {o.data(op.c), op.m, op.n, leading(op.m, op.n, op.ldc), 0, 1});
     const std::uint64_t order = op.side == blas::side::left ? op.m : op.n;
     return function(c.handle, native(op.side), native(op.uplo), size(op.m), size(op.n), native(factor(o, op.alpha)),
                     native(o.data(op.a)), leading(order, order, op.lda), native(o.data(op.b)),
@@ -29,13 +32,15 @@ cublasStatus_t matrix_update(Function function, const blas_call& c, const Op& op
     const auto* const alpha = native(factor(o, op.alpha));
     const auto* const beta = native(factor(o, op.beta));
     const auto ldc = leading(op.n, op.n, op.ldc);
+    // cuBLAS would read factors that are multiplied by zero.
+    const std::int64_t k = is_zero(op.alpha) ? 0 : size(op.k);
     const auto lda = factor_leading(op, op.lda);
     if constexpr (requires { op.b; })
-        return function(c.handle, native(op.uplo), trans, size(op.n), size(op.k), alpha, native(o.data(op.a)), lda,
+        return function(c.handle, native(op.uplo), trans, size(op.n), k, alpha, native(o.data(op.a)), lda,
                         native(o.data(op.b)), factor_leading(op, op.ldb), beta, native(o.data(op.c)), ldc);
     else
-        return function(c.handle, native(op.uplo), trans, size(op.n), size(op.k), alpha, native(o.data(op.a)), lda,
-                        beta, native(o.data(op.c)), ldc);
+        return function(c.handle, native(op.uplo), trans, size(op.n), k, alpha, native(o.data(op.a)), lda, beta,
+                        native(o.data(op.c)), ldc);
 }
 
 struct level3_symmetric {

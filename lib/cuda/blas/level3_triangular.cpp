@@ -33,7 +33,7 @@ struct level3_triangular {
     static call_needs needs(const blas::trsm_batched<T>& op)
     {
         return {.kernels = kernels(key(op), magnitude(op.batch)),
-                .addresses = 2 * op.batch,
+                .addresses = is_zero(op.alpha) ? 0 : 2 * op.batch,
                 .launches = triangular_launches(op.order(), op.batch)};
     }
 
@@ -51,6 +51,9 @@ struct level3_triangular {
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::trsm<T>& op, const bound_op& o)
     {
+        if (is_zero(op.alpha))
+            return scale<T>(c, {factor(o, op.alpha), factor(o, op.alpha)},
+                            {o.data(op.b), op.m, op.n, leading(op.m, op.n, op.ldb), 0, 1});
         return COACCEL_CUBLAS_PICK(c.api, T, trsm)(c.handle, native(op.side), native(op.uplo), operation<T>(op.trans),
                                                    native(op.diag), size(op.m), size(op.n), native(factor(o, op.alpha)),
                                                    native(o.data(op.a)), leading(order(op), order(op), op.lda),
@@ -60,6 +63,10 @@ struct level3_triangular {
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::trsm_batched<T>& op, const bound_op& o)
     {
+        if (is_zero(op.alpha))
+            return scale<T>(
+                c, {factor(o, op.alpha), factor(o, op.alpha)},
+                {o.data(op.b), op.m, op.n, leading(op.m, op.n, op.ldb), batch_stride(op.batch, op.stride_b), op.batch});
         return with_tables<T>(
             c, {addresses(o.data(op.a), op.batch, op.stride_a), addresses(o.data(op.b), op.batch, op.stride_b)},
             op.batch, [&](auto* a, auto* b) {

@@ -13,6 +13,7 @@ void add_all(op_table& table)
     add_level2_triangular(table);
     add_level3(table);
     add_level3_elementwise(table);
+    add_level3_lists(table);
     add_level3_symmetric(table);
     add_level3_triangular(table);
     add_lu_batched(table);

@@ -5,6 +5,7 @@
 #include "cuda/driver/driver_api.hpp"
 
 #include <coaccel/core/backend.hpp>
+#include <coaccel/core/tune.hpp>
 
 #include <cstddef>
 #include <list>
@@ -14,6 +15,7 @@
 namespace coaccel::cuda {
 
 class backend;
+class tuned_algorithms;
 
 /// cuBLASLt on one lane: a handle, a workspace, and the plans of the problems that were met, of which the most recently
 /// used ones are kept.
@@ -32,6 +34,10 @@ public:
     result<readiness> prepare(std::string_view op, const lt_problem& problem, const lt_arguments& with,
                               lt_plan*& found);
 
+    /// Measures the algorithms for a problem and keeps the fastest one. `launched`: `made` has the result, and nothing
+    /// is on the stream.
+    result<readiness> tune(std::string_view op, const lt_problem& problem, const lt_arguments& with, tuning& made);
+
     /// Launches a product. Preconditions: the plan is of its problem.
     error_code launch(lt_plan& plan, const lt_arguments& with) noexcept;
 
@@ -42,10 +48,16 @@ public:
 private:
     struct job;
 
-    result<readiness> start(const lt_problem& problem, const lt_arguments& with);
+    result<readiness> take_workspace();
+    result<readiness> start(const lt_problem& problem, const lt_arguments& with, std::size_t scratch_bytes);
     result<readiness> collect(std::string_view op);
     lt_plan* find(const lt_problem& problem) noexcept;
     void keep(std::list<lt_plan>& made) noexcept;
+    /// Gives up all plans, if an algorithm has been tuned since the last call. Those in use stay for their ops only.
+    void drop_untuned() noexcept;
+    void drop_scratch() noexcept;
+    lt_workspace workspace() const noexcept { return {workspace_, workspace_bytes_}; }
+    tuned_algorithms& tuned() noexcept;
     error_code check(cublasStatus_t status) noexcept;
 
     backend& backend_;
@@ -55,6 +67,11 @@ private:
     bool broken_ = false;
     void* workspace_ = nullptr;
     std::size_t workspace_bytes_ = 0;
+    /// For the results of products that are measured.
+    void* scratch_ = nullptr;
+    std::size_t scratch_bytes_ = 0;
+    /// The number of tuned algorithms that the plans may use.
+    unsigned additions_ = 0;
     /// The most recently used one first.
     std::list<lt_plan> plans_;
     /// The job on the thread pool for the lane's one pending op.

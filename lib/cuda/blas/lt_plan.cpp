@@ -1,5 +1,6 @@
 #include "cuda/blas/lt_plan.hpp"
 
+#include <span>
 #include <utility>
 
 namespace coaccel::cuda {
@@ -44,18 +45,14 @@ cublasStatus_t make_layout(const cublaslt_api& api, cublasLtMatrixLayout_t& made
 } // namespace
 
 cublasStatus_t lt_plan::make(const cublaslt_api& api, cublasLtHandle_t handle, const lt_problem& p,
-                             const lt_arguments& with, std::size_t workspace_bytes)
+                             const lt_arguments& with, std::size_t workspace_bytes, const cublasLtMatmulAlgo_t* tuned)
 {
     problem_ = p;
-    cublasLtMatmulPreference_t preference = nullptr;
     const auto status = call_sequence()
                             .then([&] { return describe(api); })
                             .then([&] { return set_addresses(api, with); })
-                            .then([&] { return api.cublasLtMatmulPreferenceCreate(&preference); })
-                            .then([&] { return choose(api, handle, preference, workspace_bytes); })
+                            .then([&] { return choose(api, handle, workspace_bytes, tuned); })
                             .status();
-    if (preference)
-        (void)api.cublasLtMatmulPreferenceDestroy(preference);
     if (status != CUBLAS_STATUS_SUCCESS)
         destroy(api);
     return status;
@@ -75,22 +72,35 @@ cublasStatus_t lt_plan::describe(const cublaslt_api& api)
         .then(attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(p.epilogue)));
     if (p.has_bias())
         calls.then(attribute(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t(p.bias_type)));
+    if (p.scales == lt_scales::several) {
+#if CUBLAS_VERSION >= 120900
+        const auto vector = std::int32_t(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+        calls.then(attribute(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, vector))
+            .then(attribute(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, vector));
+#else
+        // The headers of this build do not know it.
+        calls.then([] { return CUBLAS_STATUS_NOT_SUPPORTED; });
+#endif
+    }
     return calls.then([&] { return make_layout(api, a_, p.a, p.batch); })
         .then([&] { return make_layout(api, b_, p.b, p.batch); })
         .then([&] { return make_layout(api, c_, p.c, p.batch); })
+        .then([&] { return make_layout(api, d_, p.d, p.batch); })
         .status();
 }
 
-cublasStatus_t lt_plan::choose(const cublaslt_api& api, cublasLtHandle_t handle, cublasLtMatmulPreference_t preference,
-                               std::size_t workspace_bytes)
+cublasStatus_t lt_plan::find_algorithms(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
+                                        int most, std::vector<cublasLtMatmulAlgo_t>& found) const
 {
     const lt_problem& p = problem_;
+    cublasLtMatmulPreference_t preference = nullptr;
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
         return set(api.cublasLtMatmulPreferenceSetAttribute, preference, which, value);
     };
-    cublasLtMatmulHeuristicResult_t found{};
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
     int count = 0;
     const auto status = call_sequence()
+                            .then([&] { return api.cublasLtMatmulPreferenceCreate(&preference); })
                             .then(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(workspace_bytes)))
                             // The parts of a divided sum are not rounded to 16 bits, and are added in a fixed order.
                             .then(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
@@ -98,42 +108,68 @@ cublasStatus_t lt_plan::choose(const cublaslt_api& api, cublasLtHandle_t handle,
                             .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p.a.alignment))
                             .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p.b.alignment))
                             .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p.c.alignment))
-                            .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.c.alignment))
+                            .then(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p.d.alignment))
                             .then([&] {
-                                return api.cublasLtMatmulAlgoGetHeuristic(handle, operation_, a_, b_, c_, c_,
-                                                                          preference, 1, &found, &count);
+                                return api.cublasLtMatmulAlgoGetHeuristic(handle, operation_, a_, b_, c_, d_,
+                                                                          preference, most, results.data(), &count);
                             })
                             .status();
+    if (preference)
+        (void)api.cublasLtMatmulPreferenceDestroy(preference);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     if (count == 0)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    algorithm_ = found.algo;
-    return found.state;
+    for (const auto& r : std::span(results).first(static_cast<std::size_t>(count)))
+        if (r.state == CUBLAS_STATUS_SUCCESS)
+            found.push_back(r.algo);
+    return found.empty() ? results.front().state : CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t lt_plan::choose(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
+                               const cublasLtMatmulAlgo_t* tuned)
+{
+    if (tuned) {
+        // It may come from a file.
+        cublasLtMatmulHeuristicResult_t checked{};
+        if (api.cublasLtMatmulAlgoCheck(handle, operation_, a_, b_, c_, d_, tuned, &checked) == CUBLAS_STATUS_SUCCESS &&
+            checked.workspaceSize <= workspace_bytes) {
+            algorithm_ = *tuned;
+            return CUBLAS_STATUS_SUCCESS;
+        }
+    }
+    std::vector<cublasLtMatmulAlgo_t> found;
+    const auto status = find_algorithms(api, handle, workspace_bytes, 1, found);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        algorithm_ = found.front();
+    return status;
 }
 
 cublasStatus_t lt_plan::set_addresses(const cublaslt_api& api, const lt_arguments& with)
 {
-    const auto address = [&](cublasLtMatmulDescAttributes_t which, const void* value) {
-        return set(api.cublasLtMatmulDescSetAttribute, operation_, which, value);
-    };
     call_sequence calls;
-    if (problem_.has_bias())
-        calls.then(address(CUBLASLT_MATMUL_DESC_BIAS_POINTER, with.bias));
-    if (problem_.scaled)
-        calls.then(address(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, with.scale_a))
-            .then(address(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, with.scale_b));
+    const auto set_if = [&](bool used, cublasLtMatmulDescAttributes_t which, const void* value) {
+        if (used)
+            calls.then(set(api.cublasLtMatmulDescSetAttribute, operation_, which, value));
+    };
+    const lt_problem& p = problem_;
+    set_if(p.has_bias(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, with.bias);
+    // Also null, if a factor has none.
+    set_if(p.scales != lt_scales::none, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, with.scale_a);
+    set_if(p.scales != lt_scales::none, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, with.scale_b);
+    set_if(p.scaled_d, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, with.scale_d);
+    set_if(p.wants_amax, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, with.amax_d);
     return calls.status();
 }
 
 cublasStatus_t lt_plan::launch(const cublaslt_api& api, cublasLtHandle_t handle, const lt_arguments& with,
-                               void* workspace, std::size_t workspace_bytes, CUstream_st* stream)
+                               const lt_workspace& workspace, CUstream_st* stream)
 {
     return call_sequence()
         .then([&] { return set_addresses(api, with); })
         .then([&] {
             return api.cublasLtMatmul(handle, operation_, with.alpha(), with.a, a_, with.b, b_, with.beta(), with.c, c_,
-                                      with.c, c_, &algorithm_, workspace, workspace_bytes, stream);
+                                      with.d, d_, &algorithm_, workspace.memory, workspace.bytes, stream);
         })
         .status();
 }
@@ -142,7 +178,7 @@ void lt_plan::destroy(const cublaslt_api& api) noexcept
 {
     if (operation_)
         (void)api.cublasLtMatmulDescDestroy(std::exchange(operation_, nullptr));
-    for (cublasLtMatrixLayout_t* layout : {&a_, &b_, &c_})
+    for (cublasLtMatrixLayout_t* layout : {&a_, &b_, &c_, &d_})
         if (*layout)
             (void)api.cublasLtMatrixLayoutDestroy(std::exchange(*layout, nullptr));
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace coaccel::cuda {
 
@@ -22,9 +23,16 @@ struct lt_matrix {
     friend bool operator==(const lt_matrix&, const lt_matrix&) = default;
 };
 
+/// Which scales the factors have.
+enum class lt_scales : std::uint8_t {
+    none,
+    single,  ///< One for each factor that has one.
+    several, ///< One for each row of A and for each column of B.
+};
+
 /// Everything by which cuBLASLt may choose an algorithm.
 struct lt_problem {
-    lt_matrix a, b, c;
+    lt_matrix a, b, c, d;
     cublasOperation_t trans_a, trans_b;
     std::int32_t batch;
     cublasComputeType_t compute;
@@ -34,8 +42,9 @@ struct lt_problem {
     /// If the epilogue has a bias.
     cudaDataType_t bias_type;
     std::uint32_t bias_alignment;
-    /// Whether A and B have scales.
-    bool scaled;
+    lt_scales scales;
+    /// Whether D has a scale, and its greatest magnitude is wanted.
+    bool scaled_d, wants_amax;
 
     bool has_bias() const noexcept { return (static_cast<unsigned>(epilogue) & CUBLASLT_EPILOGUE_BIAS) != 0; }
 
@@ -46,11 +55,15 @@ struct lt_problem {
 struct lt_arguments {
     const void* a;
     const void* b;
-    void* c;
-    /// If the problem has a bias or scales.
+    /// Null: it is not read, because beta is zero.
+    const void* c;
+    void* d;
+    /// Null: there is none.
     const void* bias;
     const void* scale_a;
     const void* scale_b;
+    const void* scale_d;
+    void* amax_d;
     /// The factors in device memory; null: their values follow.
     const void* alpha_address;
     const void* beta_address;
@@ -62,6 +75,12 @@ struct lt_arguments {
     const void* beta() const noexcept { return beta_address ? beta_address : &beta_bits; }
 };
 
+/// Memory that cuBLASLt may use for a product.
+struct lt_workspace {
+    void* memory;
+    std::size_t bytes;
+};
+
 /// The descriptors and the algorithm for one problem. Used by one thread at a time, because each launch writes the
 /// addresses of bias and scales to the descriptor.
 class lt_plan {
@@ -70,13 +89,20 @@ public:
     lt_plan(const lt_plan&) = delete;
     lt_plan& operator=(const lt_plan&) = delete;
 
-    /// Makes the descriptors and chooses the algorithm, which may take long. Errors: CUBLAS_STATUS_NOT_SUPPORTED if
-    /// there is none.
+    /// Makes the descriptors and chooses the algorithm, which may take long. `tuned`: the algorithm that was measured
+    /// to be the fastest; null: that which cuBLASLt proposes. Errors: CUBLAS_STATUS_NOT_SUPPORTED if there is none.
     cublasStatus_t make(const cublaslt_api& api, cublasLtHandle_t handle, const lt_problem& p, const lt_arguments& with,
-                        std::size_t workspace_bytes);
+                        std::size_t workspace_bytes, const cublasLtMatmulAlgo_t* tuned);
 
-    cublasStatus_t launch(const cublaslt_api& api, cublasLtHandle_t handle, const lt_arguments& with, void* workspace,
-                          std::size_t workspace_bytes, CUstream_st* stream);
+    /// The algorithms for the problem, at most `most`, that which cuBLASLt proposes first at the beginning.
+    /// Preconditions: it was made.
+    cublasStatus_t find_algorithms(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
+                                   int most, std::vector<cublasLtMatmulAlgo_t>& found) const;
+
+    void use(const cublasLtMatmulAlgo_t& algorithm) noexcept { algorithm_ = algorithm; }
+
+    cublasStatus_t launch(const cublaslt_api& api, cublasLtHandle_t handle, const lt_arguments& with,
+                          const lt_workspace& workspace, CUstream_st* stream);
 
     void destroy(const cublaslt_api& api) noexcept;
 
@@ -84,11 +110,13 @@ public:
 
     /// The ops that use it: such a plan stays.
     std::atomic<int> users{0};
+    /// No further op uses it.
+    bool outdated = false;
 
 private:
     cublasStatus_t describe(const cublaslt_api& api);
-    cublasStatus_t choose(const cublaslt_api& api, cublasLtHandle_t handle, cublasLtMatmulPreference_t preference,
-                          std::size_t workspace_bytes);
+    cublasStatus_t choose(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
+                          const cublasLtMatmulAlgo_t* tuned);
     cublasStatus_t set_addresses(const cublaslt_api& api, const lt_arguments& with);
 
     lt_problem problem_{};
@@ -96,6 +124,7 @@ private:
     cublasLtMatrixLayout_t a_ = nullptr;
     cublasLtMatrixLayout_t b_ = nullptr;
     cublasLtMatrixLayout_t c_ = nullptr;
+    cublasLtMatrixLayout_t d_ = nullptr;
     cublasLtMatmulAlgo_t algorithm_{};
 };
 

@@ -1,7 +1,7 @@
 #include "cuda/plan/plan_instances.hpp"
 
 #include "cuda/backend.hpp"
-#include "cuda/blas/address_kernel.hpp"
+#include "cuda/blas/blas_context.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
 
@@ -10,10 +10,10 @@
 
 namespace coaccel::cuda {
 
-// Resources are destroyed in the reverse order of creation, and graphs contain the kernels of address_kernel.
+// Resources are destroyed in the reverse order of creation, and graphs contain the kernels of blas_context.
 plan_instances::plan_instances(backend& b) : backend_(b)
 {
-    (void)b.resources().get<address_kernel>();
+    (void)b.resources().get<blas_context>();
 }
 
 plan_instance* plan_instances::find(std::uint64_t id) noexcept

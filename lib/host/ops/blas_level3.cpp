@@ -3,7 +3,7 @@
 #include "host/ops/libraries.hpp"
 #include "host/ops/products.hpp"
 
-#include <coaccel/ops/blas/level3.hpp>
+#include <coaccel/ops/blas/level3_lists.hpp>
 
 namespace coaccel::host {
 namespace {
@@ -40,7 +40,8 @@ struct level3 {
     static void run(const blas::gemm_ex<T>& op, const bound_op& o)
     {
         if constexpr (std::same_as<T, std::int8_t>) {
-            integer_product::of(op).run(o.data(op.a), o.data(op.b), o.data(op.c));
+            integer_product{op.shape(), op.lda, op.ldb, op.ldc, op.ldc, op.alpha, op.beta}.run(
+                o.data(op.a), o.data(op.b), o.data(op.c), o.data(op.c));
         } else {
             const auto s = op.shape();
             const auto a = converted<float>(o.data(op.a), s.a_rows(), s.a_cols(), op.lda);
@@ -56,15 +57,33 @@ struct level3 {
         for (std::uint64_t i = 0; i < op.batch; ++i)
             product(op, o.data(op.a) + i * op.stride_a, o.data(op.b) + i * op.stride_b, o.data(op.c) + i * op.stride_c);
     }
+
+    template <class T>
+    static void run(const blas::gemm_batched<T>& op, const bound_op& o)
+    {
+        for (std::size_t i = 0; i < op.count; ++i)
+            product(op, o.data(op.a[i]), o.data(op.b[i]), o.data(op.c[i]));
+    }
+
+    template <class T>
+    static void run(const blas::gemm_grouped<T>& op, const bound_op& o)
+    {
+        for (std::size_t i = 0; i < op.count; ++i)
+            product(op.product(i), o.data(op.a[i]), o.data(op.b[i]), o.data(op.c[i]));
+    }
 };
 
 } // namespace
 
 void add_blas_level3(op_table& table)
 {
-    blas::detail::for_each_dense([&table]<class T>() { add_ops<level3>(table, blas::level3_for<T>{}); });
-    add_ops<level3>(table, blas::level3_for<half>{});
-    add_ops<level3>(table, blas::level3_for<bfloat16>{});
+    const auto add = [&table]<class T>() {
+        add_ops<level3>(table, blas::level3_for<T>{});
+        add_ops<level3>(table, blas::level3_lists_for<T>{});
+    };
+    blas::detail::for_each_dense(add);
+    add.template operator()<half>();
+    add.template operator()<bfloat16>();
     add_ops<level3>(table, type_list<blas::gemm_ex<half>, blas::gemm_ex<bfloat16>, blas::gemm_ex<std::int8_t>>{});
 }
 

@@ -7,20 +7,14 @@
 
 namespace coaccel::host {
 
-/// One product of i8 matrices. Op is gemm_ex or matmul.
+/// D = alpha * op(A) * op(B) + beta * C for i8 factors.
 struct integer_product {
     blas::detail::gemm_shape shape;
-    std::uint64_t lda, ldb, ldc;
+    std::uint64_t lda, ldb, ldc, ldd;
     std::int32_t alpha, beta;
 
-    template <class Op>
-    static integer_product of(const Op& op) noexcept
-    {
-        return {op.shape(), op.lda, op.ldb, op.ldc, op.alpha, op.beta};
-    }
-
-    /// Sums that exceed i32 wrap around.
-    void run(const std::int8_t* a, const std::int8_t* b, std::int32_t* c) const;
+    /// Sums that exceed i32 wrap around. C may be D; it is not read if beta is zero.
+    void run(const std::int8_t* a, const std::int8_t* b, const std::int32_t* c, std::int32_t* d) const;
 };
 
 } // namespace coaccel::host

@@ -77,9 +77,11 @@ void op_value_writer::operand(const op_field& f, const any_ref& r)
     out_.begin_record();
     out_["mode"].text(name_of(f.mode));
     out_["type"].text(to_string(f.type));
-    out_["slot"].number(r.slot);
-    out_["offset"].number(r.offset);
-    out_["size"].number(r.size);
+    if (!has_none(f, r)) {
+        out_["slot"].number(r.slot);
+        out_["offset"].number(r.offset);
+        out_["size"].number(r.size);
+    }
     out_.end();
 }
 
@@ -136,14 +138,20 @@ bool op_value_reader::operand(const node& n, const op_field& f, std::byte* to)
     any_ref r{.device = plan_device, .generation = builder_, .type = f.type};
     std::string mode, type;
     record_fields from(n, problem_);
-    if (!from.get("mode", mode) || !from.get("type", type) || !from.get("slot", r.slot) ||
-        !from.get("offset", r.offset) || !from.get("size", r.size) || !from.done())
+    const bool none = f.optional && !from.has("slot");
+    if (!from.get("mode", mode) || !from.get("type", type))
+        return false;
+    if (!none && (!from.get("slot", r.slot) || !from.get("offset", r.offset) || !from.get("size", r.size)))
+        return false;
+    if (!from.done())
         return false;
     if (mode != name_of(f.mode) || type != to_string(f.type))
         return problem_.set(errc::unsupported_op,
                             {f.name, " is ", escape_text(mode.substr(0, 100)), "<", escape_text(type.substr(0, 100)),
                              "> in the file, and ", name_of(f.mode), "<", to_string(f.type), "> in this library"});
-    if (r.slot >= slots_)
+    if (none)
+        r = {.slot = any_ref::no_slot, .type = f.type};
+    else if (r.slot >= slots_)
         return problem_.invalid({f.name, " names slot ", r.slot, ", the plan has ", slots_});
     std::memcpy(to, &r, sizeof(r));
     return true;

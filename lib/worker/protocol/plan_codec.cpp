@@ -303,6 +303,11 @@ private:
     {
         for (const op_field& f : o.info->operands) {
             const any_ref& r = ref_at(o, f);
+            if (detail::has_none(f, r)) {
+                if (r.type != f.type)
+                    return malformed_op(i, *o.info, {f.name, " has another element type"});
+                continue;
+            }
             if (!detail::names_slot(r) || r.generation != 0 || r.slot >= plan_.slots.size())
                 return malformed_op(i, *o.info, {f.name, " names no slot of the plan"});
             const plan_slot& s = plan_.slots[r.slot];
@@ -325,6 +330,8 @@ private:
                 if (!writes(fields[a].mode) && !writes(fields[b].mode))
                     continue;
                 const any_ref &x = ref_at(o, fields[a]), &y = ref_at(o, fields[b]);
+                if (detail::has_none(fields[a], x) || detail::has_none(fields[b], y))
+                    continue;
                 if ((x.slot != y.slot || !o.info->may_overlap) && share_memory(x, y))
                     return malformed_op(i, *o.info, {fields[a].name, " and ", fields[b].name, " overlap"});
             }

@@ -2,6 +2,8 @@
 #include "support/context_cases.hpp"
 #include "support/host_world.hpp"
 
+#include <coaccel/ops/blas/matmul.hpp>
+
 // The conformance suite on the CPU, and cases that only the host backend can show.
 namespace {
 
@@ -68,6 +70,105 @@ TEST_CASE("a fault waits for ops that still use the caller's memory")
             CHECK(d.outcome(fatal) == errc::context_lost);
         },
         true);
+}
+
+TEST_CASE("an op waits for its optional operands only if they have a buffer")
+{
+    for_each_context(
+        [](context_world& w) {
+            context_driver d(w);
+            const auto a = d.floats(4), out = d.floats(4), x = d.floats(4);
+            d.write(a, {1, 2, 3, 4});
+            d.write(x, {10, 20, 30, 40});
+            gated before(w, x);
+            before.op.options.lane = 0;
+            d.submit(before.op);
+            before.gate.wait_for(1);
+            blas::matmul<float> product{.a = a, .b = a, .d = out, .m = 2, .n = 2, .k = 2};
+            exec_options other;
+            other.lane = 1;
+            exec<blas::matmul<float>> plain(product, other);
+            d.submit(plain);
+            d.run_until([&] { return d.has_ended(plain); });
+            CHECK_FALSE(d.outcome(plain));
+            CHECK_FALSE(d.has_ended(before.op));
+            CHECK(d.read(out) == std::vector<float>{7, 10, 15, 22});
+            product.bias = x.first(2);
+            exec<blas::matmul<float>> biased(product, other);
+            d.submit(biased);
+            (void)d.context->turn(clock::now());
+            CHECK_FALSE(d.has_ended(biased));
+            before.gate.open();
+            d.run_until([&] { return d.has_ended(biased); });
+            CHECK(d.has_ended(before.op));
+            CHECK_FALSE(d.outcome(biased));
+            CHECK(d.read(out) == std::vector<float>{17, 30, 25, 42});
+        },
+        true);
+}
+
+TEST_CASE("an optional operand that is written is ordered with later uses, and one without a buffer with nothing")
+{
+    for_each_context([](context_world& w) {
+        using op_type = blas::matmul<float8_e4m3, float8_e4m3>;
+        context_driver d(w);
+        const auto matrix = [&] { return ref<float8_e4m3>::from_raw(d.allocate(256, dtype_v<float8_e4m3>)); };
+        const auto a = matrix(), out = matrix();
+        const auto most = d.floats(1);
+        exec<memory::fill<float8_e4m3>> ones(memory::fill<float8_e4m3>{a, float8_e4m3(1.0f)}, exec_options{});
+        d.submit(ones);
+        op_type product{.a = a, .b = a, .d = out, .m = 16, .n = 16, .k = 16, .trans_a = blas::transpose::yes};
+        exec<op_type> plain(product, exec_options{});
+        product.amax_d = most;
+        exec<op_type> measured(product, exec_options{});
+        exec<memory::fill<float>> again(memory::fill<float>{most, -1.0f}, exec_options{});
+        exec<op_type> last(product, exec_options{});
+        d.submit(plain);
+        d.submit(measured);
+        d.submit(again);
+        d.submit(last);
+        d.run_until([&] { return d.has_ended(last) && d.has_ended(plain); });
+        for (detail::request* r : {static_cast<detail::request*>(&plain), static_cast<detail::request*>(&measured),
+                                   static_cast<detail::request*>(&again), static_cast<detail::request*>(&last)})
+            CHECK_FALSE(d.outcome(*r));
+        CHECK(d.read(most) == std::vector<float>{16});
+    });
+}
+
+TEST_CASE("an optional operand that is empty or invalid is refused as any other")
+{
+    for_each_context([](context_world& w) {
+        context_driver d(w);
+        const auto a = d.floats(4), out = d.floats(4);
+        d.write(out, {1, 2, 3, 4});
+        const blas::matmul<float> good{.a = a, .b = a, .d = out, .m = 2, .n = 2, .k = 2};
+        const auto refused = [&](auto change, errc code, const char* message) {
+            auto op = good;
+            change(op);
+            exec<blas::matmul<float>> r(op, exec_options{});
+            d.submit(r);
+            const auto ec = d.outcome(r);
+            CHECK(ec == code);
+            CHECK(ec.message() == message);
+            d.ended.erase(&r);
+        };
+        using op = blas::matmul<float>;
+        refused([](op& o) { o.bias = buffer<float>(); }, errc::out_of_bounds,
+                "blas.matmul: bias has 0 elements, needs 2");
+        refused([](op& o) { o.c.raw = {.size = 4, .type = dtype::f32}; }, errc::invalid_argument,
+                "blas.matmul: c names no buffer");
+        refused([&](op& o) { o.c = a, o.c.raw.device = 8; }, errc::wrong_device,
+                "blas.matmul: c belongs to another device");
+        refused([&](op& o) { o.c = a, ++o.c.raw.version; }, errc::released_ref,
+                "blas.matmul: the buffer of c has been released");
+        refused([&](op& o) { o.c = out; }, errc::overlap, "blas.matmul: d and c overlap");
+        // Only optional operands may be absent.
+        refused([](op& o) { o.b.raw = {.slot = any_ref::no_slot, .size = 4, .type = dtype::f32}; },
+                errc::invalid_argument, "blas.matmul: b names no buffer");
+        CHECK(d.read(out) == std::vector<float>{1, 2, 3, 4});
+        exec<op> r(good, exec_options{});
+        CHECK_FALSE(d.outcome_of(r));
+    });
 }
 
 TEST_CASE("an op that hangs condemns its context when hang_timeout is set")

@@ -1,15 +1,18 @@
 #include "support/every_op.hpp"
 
 #include <coaccel/core/detail/adopt_op.hpp>
+#include <coaccel/core/tune.hpp>
 #include <coaccel/ops/interop.hpp>
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/plugin.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <map>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace test_core_op {
@@ -299,6 +302,195 @@ TEST_CASE("fields and operands carry their offset, size, kind and type")
     CHECK(info.operands[1].type == dtype::f32);
 }
 
+namespace {
+
+struct with_optional_operands {
+    using reply = void;
+    static constexpr std::string_view name = "test.with_optional_operands";
+    static constexpr library lib = library::user;
+
+    in<float> needed;
+    optional_in<half> read;
+    optional_out<double> written;
+    optional_inout<std::int8_t> changed;
+
+    error_code check() const noexcept { return {}; }
+    BOOST_DESCRIBE_CLASS(with_optional_operands, (), (needed, read, written, changed), (), ())
+};
+
+struct with_lists {
+    using reply = void;
+    static constexpr std::string_view name = "test.with_lists";
+    static constexpr library lib = library::user;
+
+    std::array<optional_inout<float>, 12> list{};
+    std::uint32_t count = 0;
+    std::array<in<double>, 2> pair{};
+    std::array<std::uint32_t, 3> numbers{};
+
+    error_code check() const noexcept { return {}; }
+    BOOST_DESCRIBE_CLASS(with_lists, (), (list, count, pair, numbers), (), ())
+};
+
+ref<float> some_floats()
+{
+    return ref<float>::from_raw({1, 1, 7, 1, 0, 10, dtype::f32});
+}
+
+} // namespace
+
+TEST_CASE("an operand is optional or not, and used as its type says")
+{
+    const auto& operands = info_of<with_optional_operands>().operands;
+    REQUIRE(operands.size() == 4);
+    CHECK_FALSE(operands[0].optional);
+    const std::pair<usage, dtype> expected[] = {
+        {usage::read, dtype::f16}, {usage::write, dtype::f64}, {usage::read_write, dtype::i8}};
+    for (std::size_t i = 1; i < 4; ++i) {
+        CHECK(operands[i].optional);
+        CHECK(operands[i].what == op_field::kind::operand);
+        CHECK(operands[i].mode == expected[i - 1].first);
+        CHECK(operands[i].type == expected[i - 1].second);
+        CHECK(operands[i].size == sizeof(any_ref));
+    }
+}
+
+TEST_CASE("only a default-constructed optional operand has no buffer")
+{
+    const op_field& optional = info_of<with_optional_operands>().operands[1];
+    const op_field& needed = info_of<with_optional_operands>().operands[0];
+    const optional_in<float> none;
+    CHECK_FALSE(none.has_value());
+    CHECK(none.raw.is_none());
+    CHECK(none.raw.type == dtype::f32);
+    CHECK(none.size() == 0);
+    CHECK(detail::has_none(optional, none.raw));
+    // An operand that every op must have.
+    CHECK_FALSE(detail::has_none(needed, none.raw));
+    CHECK_FALSE(in<float>().raw.is_none());
+
+    const optional_in<float> empty_ref = ref<float>();
+    const optional_in<float> empty_buffer = buffer<float>();
+    for (const auto* given : {&empty_ref, &empty_buffer}) {
+        CHECK(given->has_value());
+        CHECK_FALSE(detail::has_none(optional, given->raw));
+    }
+    optional_in<float> some = some_floats();
+    CHECK(some.has_value());
+    CHECK(some.size() == 10);
+    some = {};
+    CHECK_FALSE(some.has_value());
+    CHECK_FALSE(optional_out<float>().has_value());
+    CHECK_FALSE(optional_inout<float>().has_value());
+    // A buffer of a device may have this slot.
+    any_ref buffer_of_a_device = some_floats().raw();
+    buffer_of_a_device.slot = any_ref::no_slot;
+    CHECK_FALSE(buffer_of_a_device.is_none());
+    static_assert(!with_optional_operands{}.read.has_value());
+}
+
+TEST_CASE("a list of operands is as many operands, in the order of the fields")
+{
+    const with_lists sample;
+    const auto& info = info_of<with_lists>();
+    const auto offset = [&](const auto& field) {
+        return static_cast<std::uint32_t>(reinterpret_cast<const char*>(&field) -
+                                          reinterpret_cast<const char*>(&sample));
+    };
+    static_assert(detail::count_operands<with_lists>() == 14);
+    REQUIRE(info.operands.size() == 14);
+    REQUIRE(info.fields.size() == 16);
+    for (std::size_t i = 0; i < 12; ++i) {
+        CHECK(info.operands[i].name == "list[" + std::to_string(i) + "]");
+        CHECK(info.operands[i].offset == offset(sample.list[i]));
+        CHECK(info.operands[i].size == sizeof(any_ref));
+        CHECK(info.operands[i].optional);
+        CHECK(info.operands[i].mode == usage::read_write);
+        CHECK(info.operands[i].type == dtype::f32);
+        CHECK(info.fields[i].name == info.operands[i].name);
+    }
+    CHECK(info.fields[12].name == "count");
+    CHECK(info.operands[12].name == "pair[0]");
+    CHECK(info.operands[13].name == "pair[1]");
+    CHECK(info.operands[13].offset == offset(sample.pair[1]));
+    CHECK_FALSE(info.operands[13].optional);
+    CHECK(info.operands[13].type == dtype::f64);
+    // An array of values is one field.
+    CHECK(info.fields[15].name == "numbers");
+    CHECK(info.fields[15].what == op_field::kind::value);
+    CHECK(info.fields[15].size == sizeof(sample.numbers));
+    CHECK(info.size == sizeof(with_lists));
+}
+
+TEST_CASE("the lists of products have 32 operands of each kind")
+{
+    const auto check = [](const op_info& info) {
+        CAPTURE(info.name);
+        REQUIRE(info.operands.size() == 96);
+        CHECK(info.operands[0].name == "a[0]");
+        CHECK(info.operands[31].name == "a[31]");
+        CHECK(info.operands[32].name == "b[0]");
+        CHECK(info.operands[64].name == "c[0]");
+        CHECK(info.operands[95].name == "c[31]");
+        CHECK(info.operands[63].mode == usage::read);
+        CHECK(info.operands[95].mode == usage::read_write);
+    };
+    check(info_of<blas::gemm_batched<half>>());
+    check(info_of<blas::gemm_grouped<double>>());
+    const auto parameters = [](const op_info& info) {
+        std::vector<std::string> names;
+        for (const op_field& f : info.fields)
+            if (f.variable != op_field::parameter::never)
+                names.emplace_back(f.name);
+        return names;
+    };
+    CHECK(parameters(info_of<blas::gemm_batched<float>>()) == std::vector<std::string>{"alpha", "beta"});
+    CHECK(parameters(info_of<blas::gemm_grouped<float>>()).empty());
+}
+
+TEST_CASE("the name of an op has the types of its factors, if they differ both of them")
+{
+    CHECK(info_of<blas::matmul<float>>().name == "blas.matmul<f32 from f32>");
+    CHECK(info_of<blas::matmul<half, float>>().name == "blas.matmul<f32 from f16>");
+    CHECK(info_of<blas::matmul<std::int8_t>>().name == "blas.matmul<i32 from i8>");
+    CHECK(info_of<blas::matmul<float8_e4m3>>().name == "blas.matmul<bf16 from f8_e4m3>");
+    CHECK(info_of<blas::matmul<float8_e5m2>>().name == "blas.matmul<bf16 from f8_e5m2 and f8_e4m3>");
+    CHECK(info_of<blas::matmul<float8_e4m3, bfloat16, float8_e5m2>>().name ==
+          "blas.matmul<bf16 from f8_e4m3 and f8_e5m2>");
+    CHECK(info_of<blas::matmul<float8_e5m2, float8_e5m2>>().name == "blas.matmul<f8_e5m2 from f8_e5m2 and f8_e4m3>");
+    CHECK(info_of<blas::matmul<float8_e4m3>>().id != info_of<blas::matmul<float8_e4m3, bfloat16, float8_e5m2>>().id);
+}
+
+TEST_CASE("an op that is tuned has the fields and the check of its op, and a reply")
+{
+    using op_type = blas::matmul<half>;
+    const op_info& own = info_of<op_type>();
+    const op_info& tuned = info_of<tune<op_type>>();
+    CHECK(tuned.name == "blas.matmul<f16 from f16> tuned");
+    CHECK(tuned.id != own.id);
+    CHECK(tuned.id != info_of<tune<blas::matmul<bfloat16>>>().id);
+    CHECK(tuned.lib == library::blas);
+    CHECK(tuned.size == sizeof(tune<op_type>));
+    CHECK(tuned.reply_size == sizeof(tuning));
+    CHECK(own.reply_size == 0);
+    CHECK(tuned.obstacle == capture_obstacle::host_work);
+    // It measures time.
+    CHECK(own.pure);
+    CHECK_FALSE(tuned.pure);
+    REQUIRE(tuned.fields.size() == own.fields.size());
+    REQUIRE(tuned.operands.size() == own.operands.size());
+    for (std::size_t i = 0; i < own.operands.size(); ++i) {
+        CHECK(tuned.operands[i].name == own.operands[i].name);
+        CHECK(tuned.operands[i].offset == own.operands[i].offset);
+        CHECK(tuned.operands[i].optional == own.operands[i].optional);
+        CHECK(tuned.operands[i].mode == own.operands[i].mode);
+    }
+    const tune<op_type> bad{};
+    CHECK(tuned.check(&bad) == errc::invalid_argument);
+    CHECK(tuned.check(&bad).message() == "blas.matmul: m is 0");
+    static_assert(tunable_op<op_type> && !tunable_op<blas::gemm<float>> && !tunable_op<tune<op_type>>);
+}
+
 TEST_CASE("the check of an op can be called without its type")
 {
     const untyped good;
@@ -362,20 +554,25 @@ TEST_CASE("an op says why it cannot be part of a CUDA graph")
     CHECK(op_info{}.find_obstacle(nullptr) == unknown_code);
 }
 
+namespace {
+
+struct sometimes_captured {
+    using reply = void;
+    static constexpr std::string_view name = "test.sometimes_captured";
+    static constexpr library lib = library::user;
+    bool host = false;
+
+    error_code check() const noexcept { return {}; }
+    capture_obstacle obstacle() const noexcept { return host ? capture_obstacle::host_work : capture_obstacle::none; }
+    BOOST_DESCRIBE_CLASS(sometimes_captured, (), (host), (), ())
+};
+
+} // namespace
+
 TEST_CASE("whether an op can be part of a CUDA graph may depend on its fields")
 {
-    const auto check = []<class Op>(Op o, capture_obstacle with_zero) {
-        CHECK(obstacle_of(o) == capture_obstacle::none);
-        o.alpha = 0;
-        CHECK(obstacle_of(o) == with_zero);
-    };
-    check(blas::gemm<half>{}, capture_obstacle::scratch_memory);
-    check(blas::gemm_ex<bfloat16>{}, capture_obstacle::scratch_memory);
-    check(blas::gemm_strided_batched<bfloat16>{}, capture_obstacle::scratch_memory);
-    check(blas::gemv_strided_batched<half>{}, capture_obstacle::scratch_memory);
-    check(blas::gemm<float>{}, capture_obstacle::none);
-    check(blas::gemm_ex<std::int8_t>{}, capture_obstacle::none);
-    check(blas::gemv_strided_batched<std::complex<double>>{}, capture_obstacle::none);
+    CHECK(obstacle_of(sometimes_captured{}) == capture_obstacle::none);
+    CHECK(obstacle_of(sometimes_captured{.host = true}) == capture_obstacle::host_work);
 }
 
 TEST_CASE("every obstacle has a text of its own")
@@ -440,6 +637,31 @@ TEST_CASE("a bound op finds the memory of each operand")
     CHECK(bound.data(copy.src) == floats);
     CHECK(bound.data(copy.dst) == target);
     static_assert(std::is_same_v<decltype(bound.data(copy.dst)), float*>);
+}
+
+TEST_CASE("a bound op has a null pointer for an operand without a buffer")
+{
+    with_optional_operands op;
+    float floats[1];
+    double doubles[1];
+    void* addresses[] = {floats, nullptr, doubles, nullptr};
+    const bound_op bound{.info = &info_of<with_optional_operands>(), .op = &op, .operands = addresses};
+    CHECK(bound.data(op.needed) == floats);
+    CHECK(bound.data(op.read) == nullptr);
+    CHECK(bound.data(op.written) == doubles);
+    CHECK(bound.data(op.changed) == nullptr);
+    static_assert(std::is_same_v<decltype(bound.data(op.read)), const half*>);
+    static_assert(std::is_same_v<decltype(bound.data(op.written)), double*>);
+    static_assert(std::is_same_v<decltype(bound.data(op.changed)), std::int8_t*>);
+
+    const with_lists lists;
+    void* all[14]{};
+    all[11] = floats;
+    all[13] = doubles;
+    const bound_op listed{.info = &info_of<with_lists>(), .op = &lists, .operands = all};
+    CHECK(listed.data(lists.list[0]) == nullptr);
+    CHECK(listed.data(lists.list[11]) == floats);
+    CHECK(listed.data(lists.pair[1]) == doubles);
 }
 
 TEST_CASE("transfers are checked against the length of the caller's memory")

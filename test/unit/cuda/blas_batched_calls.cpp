@@ -236,6 +236,12 @@ TEST_CASE_TEMPLATE("triangular equations", T, COACCEL_DENSE)
                                      .ldb = 6},
                function, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_T, CUBLAS_DIAG_UNIT, 3, 2, points_to{1},
                f.table(a, 11, 2), 4, f.table(b, 17, 2), 6, 2);
+    // With an alpha of zero, zeros are written without reading the operands, and without tables.
+    const int launches = f.gpu.calls("cuLaunchKernel");
+    test::check_scaling(
+        f, blas::trsm_batched<T>{.a = a, .b = b, .m = 3, .n = 2, .batch = 2, .stride_b = 17, .alpha = 0, .ldb = 6},
+        test::scaled_matrix<T>{.matrix = b, .rows = 3, .cols = 2, .ld = 6, .beta = 0, .stride = 17, .batch = 2});
+    CHECK(f.gpu.calls("cuLaunchKernel") == launches);
 }
 
 namespace {

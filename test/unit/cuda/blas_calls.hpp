@@ -5,7 +5,9 @@
 
 #include <coaccel/ops/blas.hpp>
 
+#include <complex>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 // The arguments with which an op calls cuBLAS.
@@ -24,6 +26,31 @@ std::string letter()
         return sizeof(T) == 8 ? "C" : "Z";
     else
         return sizeof(T) == 4 ? "S" : "D";
+}
+
+/// The types of products with factors of one type.
+struct gemm_types {
+    cudaDataType_t element;
+    cublasComputeType_t standard, tf32, pedantic;
+};
+
+template <class T>
+gemm_types types_of()
+{
+    if constexpr (std::is_same_v<T, float>)
+        return {CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_PEDANTIC};
+    else if constexpr (std::is_same_v<T, double>)
+        return {CUDA_R_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
+    else if constexpr (std::is_same_v<T, std::complex<float>>)
+        return {CUDA_C_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_PEDANTIC};
+    else if constexpr (std::is_same_v<T, std::complex<double>>)
+        return {CUDA_C_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
+    else if constexpr (std::is_same_v<T, coaccel::half>)
+        return {CUDA_R_16F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+    else if constexpr (std::is_same_v<T, coaccel::bfloat16>)
+        return {CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+    else
+        return {CUDA_R_8I, CUBLAS_COMPUTE_32I, CUBLAS_COMPUTE_32I, CUBLAS_COMPUTE_32I_PEDANTIC};
 }
 
 template <class T>
@@ -63,6 +90,26 @@ void check_call(blas_fixture& f, const Op& op, const std::string& function, cons
         ++i;
     };
     (check(wanted), ...);
+}
+
+/// What an op makes of a matrix when its alpha is zero.
+template <class T>
+struct scaled_matrix {
+    coaccel::ref<T> matrix;
+    int rows, cols, ld;
+    double beta;
+    int stride = 0;
+    int batch = 1;
+};
+
+/// Checks that an op only scales its result: it calls a product over no elements, which reads no other operand.
+template <class Op, class T>
+void check_scaling(blas_fixture& f, const Op& op, const scaled_matrix<T>& to)
+{
+    const auto types = types_of<T>();
+    check_call(f, op, "cublasGemmStridedBatchedEx", CUBLAS_OP_N, CUBLAS_OP_N, to.rows, to.cols, 0, points_to{0},
+               to.matrix, types.element, to.rows, 0, to.matrix, types.element, 1, 0, points_to{to.beta}, to.matrix,
+               types.element, to.ld, to.stride, to.batch, types.standard, CUBLAS_GEMM_DEFAULT);
 }
 
 } // namespace test

@@ -23,9 +23,16 @@ struct blas_fixture {
     explicit blas_fixture(const coaccel::cuda_options& how = {}, const fake_cuda::settings& hardware = {})
         : gpu(hardware)
     {
+        make(how, gpu.api());
+    }
+
+    /// Replaces the backend by one that calls the driver by this table.
+    void make(const coaccel::cuda_options& how, const coaccel::cuda::driver_api& driver)
+    {
+        end();
         coaccel::cuda::backend::options o;
         static_cast<coaccel::cuda_options&>(o) = how;
-        o.libraries = coaccel::cuda::library_tables(&gpu.api(), &blas.api, &lt.api());
+        o.libraries = coaccel::cuda::library_tables(&driver, &blas.api, &lt.api());
         b = coaccel::cuda::backend::create(o).value();
         b->listen({[](void* self) noexcept {
                        auto& n = static_cast<blas_fixture*>(self)->notifications;
@@ -102,7 +109,9 @@ struct blas_fixture {
         for (std::size_t i = 0; i < o.info->operands.size(); ++i) {
             coaccel::any_ref raw;
             std::memcpy(&raw, reinterpret_cast<const char*>(&op) + o.info->operands[i].offset, sizeof(raw));
-            o.operands[i] = static_cast<char*>(buffers[raw.slot].first) + raw.offset * coaccel::size_of(raw.type);
+            o.operands[i] = coaccel::detail::has_none(o.info->operands[i], raw)
+                                ? nullptr
+                                : static_cast<char*>(buffers[raw.slot].first) + raw.offset * coaccel::size_of(raw.type);
         }
         return o;
     }
@@ -123,7 +132,8 @@ struct blas_fixture {
         return started ? started : finished;
     }
 
-    ~blas_fixture()
+    /// Destroys the backend and all buffers.
+    void end()
     {
         if (!b)
             return;
@@ -132,11 +142,14 @@ struct blas_fixture {
             for (const auto& [memory, bytes] : buffers)
                 b->release(*lane, memory, bytes, coaccel::memory_kind::device);
         }
+        buffers.clear();
         lane.reset();
         b.reset();
         CHECK(blas.alive() == 0);
         CHECK((gpu.dead() || lt.alive() == 0));
     }
+
+    ~blas_fixture() { end(); }
 
     fake_cuda gpu;
     blas_recorder blas{gpu};

@@ -194,8 +194,9 @@ TEST_CASE("iamax counts from zero in the vector's own direction, and releases it
     CHECK(f.run(blas::iamax<float>{.x = x, .n = 4, .incx = -1}, &at) ==
           cuda::make_error(CUBLAS_STATUS_EXECUTION_FAILED));
     CHECK(f.memory().used == used);
-    f.gpu.fail("cuMemsetD8Async", CUDA_ERROR_INVALID_VALUE);
-    CHECK(f.run(blas::iamax<float>{.x = x, .n = 4, .incx = -1}, &at) == cuda::make_error(CUDA_ERROR_INVALID_VALUE));
+    f.gpu.fail_from("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(f.run(blas::iamax<float>{.x = x, .n = 4, .incx = -1}, &at) == errc::out_of_memory);
+    f.gpu.forgive();
     CHECK(f.memory().used == used);
     REQUIRE_FALSE(f.run(blas::iamax<float>{.x = x, .n = 4}, &at));
     CHECK(at == 0);

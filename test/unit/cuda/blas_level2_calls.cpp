@@ -12,8 +12,10 @@ using blas::transpose;
 using blas::uplo;
 using test::blas_fixture;
 using test::check_call;
+using test::check_scaling;
 using test::letter;
 using test::points_to;
+using test::scaled_matrix;
 
 constexpr auto lower = CUBLAS_FILL_MODE_LOWER, upper = CUBLAS_FILL_MODE_UPPER;
 constexpr auto most = std::numeric_limits<std::int64_t>::max();
@@ -50,6 +52,11 @@ void check_product_calls(const std::string& function)
                lower, 3, points_to{2}, a, 3, x, -2, points_to{4}, y, 5);
     check_call(f, Op{.a = a, .x = x, .y = y, .n = 1, .uplo = uplo::upper, .lda = 6, .incx = most, .incy = -most},
                function, upper, 1, points_to{1}, a, 1, x, 1, points_to{0}, y, 1);
+    // Operands that are multiplied by zero are not read: the vector is scaled as a matrix of one row.
+    check_scaling(f, Op{.a = a, .x = x, .y = y, .n = 3, .alpha = T(0), .beta = T(4), .incy = -5},
+                  scaled_matrix<T>{.matrix = y, .rows = 1, .cols = 3, .ld = 5, .beta = 4});
+    check_scaling(f, Op{.a = a, .x = x, .y = y, .n = 1, .alpha = T(0), .incy = most},
+                  scaled_matrix<T>{.matrix = y, .rows = 1, .cols = 1, .ld = 1, .beta = 0});
 }
 
 template <class Op>
@@ -105,6 +112,9 @@ TEST_CASE_TEMPLATE("gemv", T, COACCEL_DENSE)
     check_call(f, blas::gemv<T>{.a = a, .x = x, .y = y, .m = 3, .n = 5, .trans = transpose::conjugate, .lda = 6},
                function, blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T, 3, 5, points_to{1}, a, 6, x, 1,
                points_to{0}, y, 1);
+    // It does not read operands that are multiplied by zero.
+    check_call(f, blas::gemv<T>{.a = a, .x = x, .y = y, .m = 3, .n = 5, .alpha = T(0), .beta = T(4)}, function,
+               CUBLAS_OP_N, 3, 5, points_to{0}, a, 3, x, 1, points_to{4}, y, 1);
 }
 
 TEST_CASE_TEMPLATE("ger", T, float, double)
@@ -136,6 +146,28 @@ TEST_CASE_TEMPLATE("trmv and trsv", T, COACCEL_DENSE)
 {
     check_triangular_calls<blas::trmv<T>>("cublas" + letter<T>() + "trmv");
     check_triangular_calls<blas::trsv<T>>("cublas" + letter<T>() + "trsv");
+}
+
+TEST_CASE("a vector is scaled by a parameter of a plan, which is in device memory, if alpha is zero")
+{
+    blas_fixture f;
+    const auto a = elements<float>(f), x = elements<float>(f), y = elements<float>(f);
+    const auto factors = f.upload<float>({0, 3});
+    const blas::symv<float> op{.a = a, .x = x, .y = y, .n = 3, .alpha = 0, .beta = 1};
+    const auto here = f.b->enter();
+    bound_op o = f.bind(op);
+    const auto* const at = static_cast<const float*>(f.buffers[factors.raw().slot].first);
+    const scalar_address scalars[] = {{offsetof(blas::symv<float>, alpha), at},
+                                      {offsetof(blas::symv<float>, beta), at + 1}};
+    o.scalars = scalars;
+    REQUIRE_FALSE(f.repeat_until_answered([&] { return test::try_start(*f.b, *f.lane, o); }));
+    REQUIRE_FALSE(f.finish_stream());
+    const auto call = f.blas.calls("cublasGemmStridedBatchedEx");
+    REQUIRE(call.size() == 1);
+    CHECK(call[0].pointers == CUBLAS_POINTER_MODE_DEVICE);
+    CHECK(call[0].arguments[4].number == 0);
+    CHECK(call[0].arguments[5].address == at);
+    CHECK(call[0].arguments[14].address == at + 1);
 }
 
 #undef COACCEL_DENSE

@@ -11,8 +11,10 @@ using blas::transpose;
 using blas::uplo;
 using test::blas_fixture;
 using test::check_call;
+using test::check_scaling;
 using test::letter;
 using test::points_to;
+using test::scaled_matrix;
 
 constexpr auto lower = CUBLAS_FILL_MODE_LOWER, upper = CUBLAS_FILL_MODE_UPPER;
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
@@ -59,6 +61,9 @@ void check_product_calls(const std::string& function)
     // A leading dimension of a single column has no meaning.
     check_call(f, Op{.a = a, .b = b, .c = c, .m = 3, .n = 1, .ldb = huge, .ldc = huge}, function, CUBLAS_SIDE_LEFT,
                lower, 3, 1, points_to{1}, a, 3, b, 3, points_to{0}, c, 3);
+    // Operands that are multiplied by zero are not read.
+    check_scaling(f, Op{.a = a, .b = b, .c = c, .m = 3, .n = 5, .alpha = T(0), .beta = T(4), .ldc = 7},
+                  scaled_matrix<T>{.matrix = c, .rows = 3, .cols = 5, .ld = 7, .beta = 4});
 }
 
 TEST_CASE_TEMPLATE("symm", T, COACCEL_DENSE)
@@ -85,6 +90,9 @@ void check_rank_k_calls(const std::string& function, transpose trans, cublasOper
                5, points_to{1}, a, 6, points_to{0}, c, 7);
     check_call(f, Op{.a = a, .c = c, .n = 3, .k = 1, .lda = huge}, function, lower, CUBLAS_OP_N, 3, 1, points_to{1}, a,
                3, points_to{0}, c, 3);
+    // Factors that are multiplied by zero are not read: the sum has no elements.
+    check_call(f, Op{.a = a, .c = c, .n = 3, .k = 5, .alpha = 0, .beta = 4, .trans = trans}, function, lower, operation,
+               3, 0, points_to{0}, a, 5, points_to{4}, c, 3);
 }
 
 template <class Op>
@@ -99,6 +107,9 @@ void check_rank_2k_calls(const std::string& function, transpose trans, cublasOpe
         f,
         Op{.a = a, .b = b, .c = c, .n = 3, .k = 5, .uplo = uplo::upper, .trans = trans, .lda = 6, .ldb = 7, .ldc = 8},
         function, upper, operation, 3, 5, points_to{1}, a, 6, b, 7, points_to{0}, c, 8);
+    // Factors that are multiplied by zero are not read: the sum has no elements.
+    check_call(f, Op{.a = a, .b = b, .c = c, .n = 3, .k = 5, .alpha = 0, .beta = 4}, function, lower, CUBLAS_OP_N, 3, 0,
+               points_to{0}, a, 3, b, 3, points_to{4}, c, 3);
 }
 
 TEST_CASE_TEMPLATE("syrk, syr2k and syrkx", T, COACCEL_DENSE)
@@ -157,6 +168,9 @@ TEST_CASE_TEMPLATE("trsm", T, COACCEL_DENSE)
                              .lda = 6,
                              .ldb = 4},
                function, CUBLAS_SIDE_RIGHT, upper, conjugate<T>, CUBLAS_DIAG_UNIT, 3, 5, points_to{1}, a, 6, b, 4);
+    // Zeros are written without reading the operands.
+    check_scaling(f, blas::trsm<T>{.a = a, .b = b, .m = 3, .n = 5, .alpha = T(0), .ldb = 4},
+                  scaled_matrix<T>{.matrix = b, .rows = 3, .cols = 5, .ld = 4, .beta = 0});
 }
 
 TEST_CASE_TEMPLATE("geam", T, COACCEL_DENSE)

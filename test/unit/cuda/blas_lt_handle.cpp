@@ -22,15 +22,15 @@ namespace {
 using namespace coaccel;
 using product = blas::matmul<float>;
 
-/// C = A * B with A of 2 by 2, B of 2 by n.
+/// D = A * B with A of 2 by 2, B of 2 by n.
 struct lt_fixture : test::blas_fixture {
     explicit lt_fixture(const cuda_options& how = {}) : blas_fixture(how) {}
 
-    product with(std::uint64_t n) const { return {.a = a, .b = b_matrix, .c = c, .m = 2, .n = n, .k = 2}; }
+    product with(std::uint64_t n) const { return {.a = a, .b = b_matrix, .d = d, .m = 2, .n = n, .k = 2}; }
 
     ref<float> a = upload<float>({1, 2, 3, 4});
     ref<float> b_matrix = upload(std::vector<float>(400, 1));
-    ref<float> c = upload(std::vector<float>(400, -1));
+    ref<float> d = upload(std::vector<float>(400, -1));
 };
 
 } // namespace
@@ -61,7 +61,7 @@ TEST_CASE("without cuBLASLt its ops fail with library_missing, and other ops run
     d.write(x, {1, 2, 3, 4});
     const auto y = d.floats(4);
     for (int i = 0; i < 2; ++i) {
-        test::exec<product> r(product{.a = x, .b = x, .c = y, .m = 2, .n = 2, .k = 2}, exec_options{});
+        test::exec<product> r(product{.a = x, .b = x, .d = y, .m = 2, .n = 2, .k = 2}, exec_options{});
         const auto ec = d.outcome_of(r);
         CHECK(ec == errc::library_missing);
         CHECK(ec.message().find("libcublasLt") != std::string::npos);
@@ -79,8 +79,8 @@ TEST_CASE("another thread makes the handle, the choice and the first product of 
     lt_fixture f(how);
     REQUIRE_FALSE(f.run(f.with(2)));
     CHECK(f.lt.chooser() != std::this_thread::get_id());
-    CHECK(f.look(f.c)[0] == 4);
-    CHECK(f.look(f.c)[1] == 6);
+    CHECK(f.look(f.d)[0] == 4);
+    CHECK(f.look(f.d)[1] == 6);
     REQUIRE_FALSE(f.run(f.with(2)));
     REQUIRE_FALSE(f.run(f.with(3)));
     REQUIRE_FALSE(f.run(f.with(2)));
@@ -90,9 +90,10 @@ TEST_CASE("another thread makes the handle, the choice and the first product of 
     CHECK(products[1].thread == std::this_thread::get_id());
     CHECK(products[2].thread != std::this_thread::get_id());
     CHECK(products[3].thread == std::this_thread::get_id());
-    CHECK(products[0].algorithm == products[1].algorithm);
-    CHECK(products[0].algorithm == products[3].algorithm);
-    CHECK(products[0].algorithm != products[2].algorithm);
+    CHECK(products[0].choice == 1);
+    CHECK(products[1].choice == 1);
+    CHECK(products[2].choice == 2);
+    CHECK(products[3].choice == 1);
     CHECK(f.lt.calls("cublasLtCreate") == 1);
     CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == 2);
     for (const auto& p : products) {
@@ -127,22 +128,79 @@ TEST_CASE("every field by which an algorithm is chosen distinguishes plans")
         edit(changed);
         is_new(changed);
     };
+    const auto other = f.upload(std::vector<float>(400, 1));
     change([](product& o) { o.m = 1; });
     change([](product& o) { o.n = 3; });
     change([](product& o) { o.k = 1; });
     change([](product& o) { o.trans_a = blas::transpose::yes; });
     change([](product& o) { o.trans_b = blas::transpose::yes; });
     change([](product& o) { o.ldb = 3; });
-    change([](product& o) { o.ldc = 3; });
+    change([](product& o) { o.ldd = 3; });
     change([](product& o) { o.activation = blas::activation::relu; });
     change([](product& o) { o.math = blas::math::tf32; });
-    change([](product& o) { o.batch = 2, o.stride_c = 8; });
-    change([](product& o) { o.batch = 3, o.stride_c = 8; });
-    change([](product& o) { o.batch = 3, o.stride_c = 9; });
-    change([](product& o) { o.batch = 3, o.stride_c = 9, o.stride_b = 8; });
+    change([](product& o) { o.order = blas::order::row_major; });
+    change([](product& o) { o.batch = 2, o.stride_d = 8; });
+    change([](product& o) { o.batch = 3, o.stride_d = 8; });
+    change([](product& o) { o.batch = 3, o.stride_d = 9; });
+    change([&](product& o) { o.batch = 3, o.stride_d = 9, o.a = other, o.stride_a = 4; });
+    change([](product& o) { o.batch = 3, o.stride_d = 9, o.stride_b = 8; });
     change([&f](product& o) { o.b = f.b_matrix.subspan(1, 8); });
     change([&f](product& o) { o.b = f.b_matrix.subspan(2, 8); });
-    is_new(blas::matmul_bias<float>{.a = f.a, .b = f.b_matrix, .bias = f.a, .c = f.c, .m = 2, .n = 4, .k = 2});
+    change([&f](product& o) { o.d = f.d.subspan(1, 8); });
+    change([&](product& o) { o.c = other.subspan(1, 8); });
+    change([&](product& o) { o.c = other.subspan(2, 8); });
+    change([&](product& o) { o.c = other, o.ldc = 5; });
+    change([&](product& o) { o.c = other, o.batch = 2, o.stride_d = 8, o.stride_c = 9; });
+    change([&](product& o) { o.bias = other; });
+    change([&](product& o) { o.bias = other.subspan(1, 8); });
+    // A C that is like D in everything but its address needs no plan of its own.
+    op = f.with(4);
+    op.c = other;
+    CHECK_FALSE(f.run(op));
+    CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == plans);
+}
+
+TEST_CASE("types, scales and the greatest magnitude distinguish plans of fp8")
+{
+    test::blas_fixture f;
+    int plans = 0;
+    const auto is_new = [&](const auto& op) {
+        for (int i = 0; i < 2; ++i) {
+            const auto done = f.run(op);
+            REQUIRE_MESSAGE(!done, done.message());
+            CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == plans + 1);
+        }
+        ++plans;
+    };
+    const auto first = f.upload(std::vector<float8_e4m3>(512)), second = f.upload(std::vector<float8_e4m3>(512));
+    const auto other = f.upload(std::vector<float8_e5m2>(512));
+    const auto narrow = f.upload(std::vector<float8_e4m3>(256));
+    const auto wide = f.upload(std::vector<bfloat16>(256)), c = f.upload(std::vector<bfloat16>(256));
+    const auto scales = f.upload(std::vector<float>(64, 1));
+    const auto with = [&]<class Op>(Op op, auto edit) {
+        op.m = op.n = op.k = 16;
+        op.trans_a = blas::transpose::yes;
+        edit(op);
+        is_new(op);
+    };
+    const auto nothing = [](auto&) {};
+    const auto one = scales.subspan(0, 1), rows = scales.subspan(0, 16);
+    const blas::matmul<float8_e4m3> to_wide{.a = first, .b = second, .d = wide};
+    with(to_wide, nothing);
+    with(blas::matmul<float8_e4m3, bfloat16, float8_e5m2>{.a = first, .b = other, .d = wide}, nothing);
+    with(blas::matmul<float8_e5m2>{.a = other, .b = first, .d = wide}, nothing);
+    with(to_wide, [&](auto& o) { o.scale_a = one; });
+#if CUBLAS_VERSION >= 120900
+    with(to_wide, [&](auto& o) { o.scale_a = rows, o.scale_b = rows; });
+#endif
+    const blas::matmul<float8_e4m3, float8_e4m3> to_narrow{.a = first, .b = second, .d = narrow};
+    with(to_narrow, nothing);
+    with(to_narrow, [&](auto& o) { o.scale_b = one; });
+    with(to_narrow, [&](auto& o) { o.scale_d = one; });
+    with(to_narrow, [&](auto& o) { o.amax_d = one; });
+    with(to_narrow, [&](auto& o) { o.scale_d = one, o.amax_d = scales.subspan(1, 1); });
+    with(to_narrow, [&](auto& o) { o.c = c.subspan(16, 240), o.n = 8; });
+    with(to_narrow, [&](auto& o) { o.bias = c; });
 }
 
 TEST_CASE("the least recently used plans are destroyed")
@@ -151,11 +209,11 @@ TEST_CASE("the least recently used plans are destroyed")
     const auto most = cuda::lt_handle::most_plans;
     for (std::uint64_t n = 1; n <= most; ++n)
         REQUIRE_FALSE(f.run(f.with(n)));
-    // A handle, and for each plan an operation and three layouts.
-    CHECK(f.lt.alive() == 1 + 4 * most);
+    // A handle, and for each plan an operation and four layouts.
+    CHECK(f.lt.alive() == 1 + 5 * most);
     REQUIRE_FALSE(f.run(f.with(1)));
     REQUIRE_FALSE(f.run(f.with(most + 1)));
-    CHECK(f.lt.alive() == 1 + 4 * most);
+    CHECK(f.lt.alive() == 1 + 5 * most);
     const int choices = f.lt.calls("cublasLtMatmulAlgoGetHeuristic");
     REQUIRE_FALSE(f.run(f.with(1)));
     CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == choices);
@@ -187,44 +245,53 @@ TEST_CASE("a plan that an op uses stays")
 TEST_CASE("operands that are less aligned than those of the preparation are refused with their field")
 {
     lt_fixture f;
-    const blas::matmul_bias<float> op{
-        .a = f.a, .b = f.b_matrix, .bias = f.a, .c = f.c, .m = 2, .n = 3, .k = 2, .activation = blas::activation::relu};
-    REQUIRE_FALSE(f.run(op));
+    const auto c = f.upload(std::vector<float>(400, 1));
+    const product plain{.a = f.a, .b = f.b_matrix, .d = f.d, .bias = f.a, .m = 2, .n = 2, .k = 2};
+    auto added = plain, by_rows = plain;
+    added.c = c;
+    by_rows.order = blas::order::row_major;
     const auto here = f.b->enter();
-    bound_op o = f.bind(op);
-    REQUIRE_FALSE(f.b->find_code(o));
-    const char* const fields[] = {"a", "b", "bias", "c"};
-    for (std::size_t i = 0; i < std::size(fields); ++i) {
-        REQUIRE(f.b->prepare(*f.lane, o).value() == readiness::ready);
-        void* const prepared = o.operands[i];
-        o.operands[i] = static_cast<float*>(prepared) + 3;
-        const auto ec = f.b->enqueue(*f.lane, o);
-        CHECK(ec == errc::unsupported_op);
-        CHECK(ec.message() == std::string("blas.matmul_bias<f32 from f32>: ") + fields[i] +
-                                  " starts at a multiple of 4 bytes, as part of a graph it must start at a multiple of "
-                                  "256");
-        o.operands[i] = prepared;
-    }
-    CHECK_FALSE(f.b->finish(o));
-    CHECK(f.lt.products().size() == 1);
+    const auto check = [&f](const product& op, const std::vector<const char*>& fields) {
+        REQUIRE_FALSE(f.run(op));
+        const auto products = f.lt.products().size();
+        bound_op o = f.bind(op);
+        REQUIRE_FALSE(f.b->find_code(o));
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            REQUIRE(f.b->prepare(*f.lane, o).value() == readiness::ready);
+            void* const prepared = o.operands[i];
+            o.operands[i] = static_cast<float*>(prepared) + 3;
+            const auto ec = f.b->enqueue(*f.lane, o);
+            CHECK(ec == errc::unsupported_op);
+            CHECK(ec.message() == std::string("blas.matmul<f32 from f32>: ") + fields[i] +
+                                      " starts at a multiple of 4 bytes, as part of a graph it must start at a "
+                                      "multiple of 256");
+            o.operands[i] = prepared;
+        }
+        CHECK_FALSE(f.b->finish(o));
+        CHECK(f.lt.products().size() == products);
+    };
+    check(added, {"a", "b", "d", "c", "bias"});
+    // The previous D, which takes the place of C, is not called C.
+    check(plain, {"a", "b", "d"});
+    check(by_rows, {"a", "b", "d"});
 }
 
 TEST_CASE("operands that are better aligned than those of the preparation are accepted")
 {
     lt_fixture f;
-    const product op{.a = f.a, .b = f.b_matrix.subspan(1, 100), .c = f.c.subspan(3, 100), .m = 2, .n = 2, .k = 2};
+    const product op{.a = f.a, .b = f.b_matrix.subspan(1, 100), .d = f.d.subspan(3, 100), .m = 2, .n = 2, .k = 2};
     REQUIRE_FALSE(f.run(op));
     const auto here = f.b->enter();
     bound_op o = f.bind(op);
     REQUIRE_FALSE(f.b->find_code(o));
     REQUIRE(f.b->prepare(*f.lane, o).value() == readiness::ready);
     o.operands[1] = f.buffers[f.b_matrix.raw().slot].first;
-    o.operands[2] = f.buffers[f.c.raw().slot].first;
+    o.operands[2] = f.buffers[f.d.raw().slot].first;
     CHECK_FALSE(f.b->enqueue(*f.lane, o));
     CHECK_FALSE(f.finish_stream());
     CHECK_FALSE(f.b->finish(o));
     CHECK(f.lt.products().size() == 2);
-    CHECK(f.look(f.c)[0] == 4);
+    CHECK(f.look(f.d)[0] == 4);
     CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == 1);
 }
 
@@ -234,7 +301,7 @@ TEST_CASE("a failed preparation fails one op")
          {"cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
           "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic",
           "cublasLtMatmul"})
-        for (const int nth : {1, 2, 3}) {
+        for (const int nth : {1, 2, 3, 4}) {
             CAPTURE(step);
             CAPTURE(nth);
             lt_fixture f;
@@ -245,7 +312,7 @@ TEST_CASE("a failed preparation fails one op")
             CHECK(failed == cuda::make_error(CUBLAS_STATUS_ARCH_MISMATCH));
             CHECK(f.lt.alive() <= 1);
             CHECK_FALSE(f.run(f.with(2)));
-            CHECK(f.look(f.c)[0] == 4);
+            CHECK(f.look(f.d)[0] == 4);
         }
 }
 
@@ -263,14 +330,14 @@ TEST_CASE("a product without an algorithm is refused with its sizes")
     for (const bool empty : {true, false}) {
         lt_fixture f;
         if (empty)
-            f.lt.find_none(true);
+            f.lt.set_algorithms({});
         else
             f.lt.fail("cublasLtMatmulAlgoGetHeuristic", CUBLAS_STATUS_NOT_SUPPORTED);
         const auto ec = f.run(f.with(3));
         CHECK(ec == errc::unsupported_op);
         CHECK(ec.message() == "blas.matmul<f32 from f32>: cuBLASLt has no algorithm for m 2, n 3, k 2, lda 2, ldb 2, "
-                              "ldc 2, batch 1, operands aligned to 256, 256 and 256 bytes, on this GPU");
-        f.lt.find_none(false);
+                              "ldd 2, batch 1, operands aligned to 256, 256 and 256 bytes, on this GPU");
+        f.lt.set_algorithms({{}});
         CHECK_FALSE(f.run(f.with(3)));
     }
 }
@@ -295,7 +362,7 @@ TEST_CASE("a cuBLASLt error fails its op, and a broken handle is replaced")
             f.lt.fail("cublasLtMatmul", r.status);
             CHECK(f.run(f.with(2)) == cuda::make_error(r.status));
             CHECK_FALSE(f.run(f.with(2)));
-            CHECK(f.look(f.c)[0] == 4);
+            CHECK(f.look(f.d)[0] == 4);
             CHECK(f.lt.calls("cublasLtCreate") == r.made);
         }
 }
@@ -310,7 +377,7 @@ TEST_CASE("if no handle can be made in place of a broken one, the next op tries 
     CHECK(f.run(f.with(2)) == errc::out_of_memory);
     // Its plan was kept.
     CHECK_FALSE(f.run(f.with(2)));
-    CHECK(f.look(f.c)[0] == 4);
+    CHECK(f.look(f.d)[0] == 4);
 }
 
 TEST_CASE("an op on a dead context gets the context's error, and nothing is destroyed")

@@ -26,7 +26,7 @@ constexpr std::uint64_t bias_op_n = 3;
 /// y = relu(alpha * w * x + beta * y + bias), then z = w * y; alpha and beta are parameters.
 detail::plan_data products_plan()
 {
-    using fused = blas::matmul_bias<float>;
+    using fused = blas::matmul<float>;
     test::plan_maker m;
     const auto x = m.floats(slot_kind::input, 2 * bias_op_n);
     const auto alpha = m.floats(slot_kind::parameter, 1);
@@ -37,15 +37,15 @@ detail::plan_data products_plan()
     const auto z = m.floats(slot_kind::output, 2 * bias_op_n);
     m.add(fused{.a = w,
                 .b = x,
+                .d = y,
                 .bias = bias,
-                .c = y,
                 .m = 2,
                 .n = bias_op_n,
                 .k = 2,
                 .beta = 1,
                 .activation = blas::activation::relu});
     m.bind(&fused::alpha, alpha).bind(&fused::beta, beta);
-    m.add(blas::matmul<float>{.a = w, .b = y, .c = z, .m = 2, .n = bias_op_n, .k = 2});
+    m.add(blas::matmul<float>{.a = w, .b = y, .d = z, .m = 2, .n = bias_op_n, .k = 2});
     return m.finish();
 }
 
@@ -68,7 +68,7 @@ detail::plan_data many_products_plan(std::uint64_t count)
     const auto w = m.floats(slot_kind::constant, 4);
     const auto y = m.floats(slot_kind::output, 2 * count);
     for (std::uint64_t n = 1; n <= count; ++n)
-        m.add(blas::matmul<float>{.a = w, .b = x, .c = y, .m = 2, .n = n, .k = 2});
+        m.add(blas::matmul<float>{.a = w, .b = x, .d = y, .m = 2, .n = n, .k = 2});
     return m.finish();
 }
 
@@ -103,15 +103,45 @@ TEST_CASE("products are part of the graph of a plan, with parameters for their f
     CHECK_FALSE(i.unload());
 }
 
+TEST_CASE("C of a product in a graph is a matrix of its own")
+{
+    cuda_world w;
+    context_driver d(w);
+    test::plan_maker m;
+    const auto x = m.floats(slot_kind::input, 2);
+    const auto c = m.floats(slot_kind::input, 2);
+    const auto beta = m.floats(slot_kind::parameter, 1);
+    const auto matrix = m.floats(slot_kind::constant, 4);
+    const auto y = m.floats(slot_kind::output, 2);
+    using added = blas::matmul<float>;
+    m.add(added{.a = matrix, .b = x, .d = y, .c = c, .m = 2, .n = 1, .k = 2, .alpha = 2, .beta = 1});
+    m.bind(&added::beta, beta);
+    // add_fixed_scalars makes this of the other factor.
+    const auto alpha = m.floats(slot_kind::constant, 1);
+    m.bind(&added::alpha, alpha);
+    const auto data = m.finish();
+    test_instance i(d, data, 1, 1);
+    i.set(i.first_constant(), {1, 2, 3, 4});
+    i.set(i.first_constant() + 1, {2});
+    REQUIRE_FALSE(i.load());
+    CHECK(i.recorded);
+    for (const float by : {0.0F, 1.0F, -3.0F}) {
+        plan_run r(i, {{1, 10}, {100, 200}, {by}});
+        CHECK_FALSE(d.outcome_of(*r.request));
+        CHECK(r.outputs[0] == std::vector<float>{2 * 31 + by * 100, 2 * 42 + by * 200});
+    }
+    CHECK_FALSE(i.unload());
+}
+
 TEST_CASE("a product that cuBLASLt refuses fails the load of its plan, and the device goes on")
 {
     cuda_world w;
     context_driver d(w);
     const auto data = products_plan();
     test_instance i(d, data, 1, 1);
-    w.lt.find_none(true);
+    w.lt.set_algorithms({});
     CHECK(i.load() == errc::unsupported_op);
-    w.lt.find_none(false);
+    w.lt.set_algorithms({{}});
     CHECK(d.losses == 0);
     test_instance again(d, data, 2, 1);
     CHECK_FALSE(again.load());
@@ -152,7 +182,7 @@ TEST_CASE("a plan of more different products than are kept is recorded")
     const auto few = products_plan();
     test_instance other(d, few, 3, 1);
     CHECK_FALSE(other.load());
-    CHECK(w.lt.alive() <= 1 + 4 * cuda::lt_handle::most_plans);
+    CHECK(w.lt.alive() <= 1 + 5 * cuda::lt_handle::most_plans);
     CHECK_FALSE(other.unload());
 }
 

@@ -11,6 +11,8 @@ using blas::math;
 using blas::transpose;
 using test::blas_fixture;
 using test::check_call;
+using test::points_to;
+using test::types_of;
 
 constexpr auto huge = std::numeric_limits<std::uint64_t>::max();
 
@@ -20,40 +22,11 @@ ref<T> elements(blas_fixture& f)
     return f.upload(std::vector<T>(64, T(1)));
 }
 
-/// The last call of GemmEx or GemmStridedBatchedEx; the recorder's own gemm is replaced by the recording one.
+/// The recorder records all arguments of GemmEx.
 struct recorded_gemm {
     recorded_gemm() { f.blas.record_gemm(); }
     blas_fixture f;
 };
-
-/// A number that the type of the argument does not tell.
-struct any {};
-
-void check_argument(const blas_fixture&, const test::blas_recorder::argument&, any) {}
-
-struct gemm_types {
-    cudaDataType_t element;
-    cublasComputeType_t standard, tf32, pedantic;
-};
-
-template <class T>
-gemm_types types_of()
-{
-    if constexpr (std::is_same_v<T, float>)
-        return {CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_PEDANTIC};
-    else if constexpr (std::is_same_v<T, double>)
-        return {CUDA_R_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
-    else if constexpr (std::is_same_v<T, std::complex<float>>)
-        return {CUDA_C_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_PEDANTIC};
-    else if constexpr (std::is_same_v<T, std::complex<double>>)
-        return {CUDA_C_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
-    else if constexpr (std::is_same_v<T, coaccel::half>)
-        return {CUDA_R_16F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
-    else if constexpr (std::is_same_v<T, bfloat16>)
-        return {CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
-    else
-        return {CUDA_R_8I, CUBLAS_COMPUTE_32I, CUBLAS_COMPUTE_32I, CUBLAS_COMPUTE_32I_PEDANTIC};
-}
 
 } // namespace
 
@@ -80,8 +53,12 @@ TEST_CASE_TEMPLATE("gemm", T, float, double, coaccel::half, bfloat16, std::compl
                                  .ldb = 6,
                                  .ldc = 7,
                                  .math = how},
-                   "cublasGemmEx", turned, CUBLAS_OP_T, 3, 5, 4, any{}, a, types.element, 4, b, types.element, 6, any{},
-                   c, types.element, 7, compute, CUBLAS_GEMM_DEFAULT);
+                   "cublasGemmEx", turned, CUBLAS_OP_T, 3, 5, 4, points_to{1}, a, types.element, 4, b, types.element, 6,
+                   points_to{0}, c, types.element, 7, compute, CUBLAS_GEMM_DEFAULT);
+    // Factors that are multiplied by zero are not read: the sum of the product has no elements.
+    check_call(f, blas::gemm<T>{.a = a, .b = b, .c = c, .m = 3, .n = 5, .k = 4, .alpha = 0, .beta = 2}, "cublasGemmEx",
+               CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 0, points_to{0}, a, types.element, 3, b, types.element, 4, points_to{2},
+               c, types.element, 3, types.standard, CUBLAS_GEMM_DEFAULT);
 }
 
 TEST_CASE_TEMPLATE("gemm_ex", T, coaccel::half, bfloat16, std::int8_t)
@@ -93,17 +70,16 @@ TEST_CASE_TEMPLATE("gemm_ex", T, coaccel::half, bfloat16, std::int8_t)
     const auto c = elements<result>(f);
     const auto types = types_of<T>();
     const auto wide = std::is_same_v<result, float> ? CUDA_R_32F : CUDA_R_32I;
-    check_call(f, blas::gemm_ex<T>{.a = a, .b = b, .c = c, .m = 4, .n = 5, .k = 8, .ldc = 7}, "cublasGemmEx",
-               CUBLAS_OP_N, CUBLAS_OP_N, 4, 5, 8, any{}, a, types.element, 4, b, types.element, 8, any{}, c, wide, 7,
-               types.standard, CUBLAS_GEMM_DEFAULT);
+    check_call(f, blas::gemm_ex<T>{.a = a, .b = b, .c = c, .m = 4, .n = 5, .k = 8, .alpha = 3, .ldc = 7},
+               "cublasGemmEx", CUBLAS_OP_N, CUBLAS_OP_N, 4, 5, 8, points_to{3}, a, types.element, 4, b, types.element,
+               8, points_to{0}, c, wide, 7, types.standard, CUBLAS_GEMM_DEFAULT);
     check_call(f, blas::gemm_ex<T>{.a = a, .b = b, .c = c, .m = 4, .n = 5, .k = 8, .math = math::pedantic},
-               "cublasGemmEx", CUBLAS_OP_N, CUBLAS_OP_N, 4, 5, 8, any{}, a, types.element, 4, b, types.element, 8,
-               any{}, c, wide, 4, types.pedantic, CUBLAS_GEMM_DEFAULT);
-    // 16-bit factors that are multiplied by zero are replaced by zeros.
-    REQUIRE_FALSE(f.run(blas::gemm_ex<T>{.a = a, .b = b, .c = c, .m = 4, .n = 5, .k = 8, .alpha = 0}));
-    const auto call = f.blas.last_call();
-    CHECK(call.arguments[4].number == (sizeof(T) == 2 ? 1 : 8));
-    CHECK((call.arguments[6].address == f.buffers[a.raw().slot].first) == (sizeof(T) == 1));
+               "cublasGemmEx", CUBLAS_OP_N, CUBLAS_OP_N, 4, 5, 8, points_to{1}, a, types.element, 4, b, types.element,
+               8, points_to{0}, c, wide, 4, types.pedantic, CUBLAS_GEMM_DEFAULT);
+    // Factors that are multiplied by zero are not read.
+    check_call(f, blas::gemm_ex<T>{.a = a, .b = b, .c = c, .m = 4, .n = 5, .k = 8, .alpha = 0, .beta = 2},
+               "cublasGemmEx", CUBLAS_OP_N, CUBLAS_OP_N, 4, 5, 0, points_to{0}, a, types.element, 4, b, types.element,
+               8, points_to{2}, c, wide, 4, types.standard, CUBLAS_GEMM_DEFAULT);
 }
 
 TEST_CASE_TEMPLATE("gemm_strided_batched", T, float, double, coaccel::half, bfloat16, std::complex<float>,
@@ -125,8 +101,14 @@ TEST_CASE_TEMPLATE("gemm_strided_batched", T, float, double, coaccel::half, bflo
                                              .trans_b = transpose::conjugate,
                                              .math = math::pedantic},
                "cublasGemmStridedBatchedEx", CUBLAS_OP_N, blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T, 3, 5, 4,
-               any{}, a, types.element, 3, 13, b, types.element, 5, 0, any{}, c, types.element, 3, 16, 2,
+               points_to{1}, a, types.element, 3, 13, b, types.element, 5, 0, points_to{0}, c, types.element, 3, 16, 2,
                types.pedantic, CUBLAS_GEMM_DEFAULT);
+    // Factors that are multiplied by zero are not read.
+    check_call(f,
+               blas::gemm_strided_batched<T>{
+                   .a = a, .b = b, .c = c, .m = 3, .n = 5, .k = 4, .batch = 2, .stride_c = 15, .alpha = 0, .beta = 2},
+               "cublasGemmStridedBatchedEx", CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 0, points_to{0}, a, types.element, 3, 0, b,
+               types.element, 4, 0, points_to{2}, c, types.element, 3, 15, 2, types.standard, CUBLAS_GEMM_DEFAULT);
 }
 
 TEST_CASE_TEMPLATE("gemv_strided_batched", T, float, double, coaccel::half, bfloat16, std::complex<float>,
@@ -154,8 +136,8 @@ TEST_CASE_TEMPLATE("gemv_strided_batched", T, float, double, coaccel::half, bflo
                   .trans = transpose::conjugate,
                   .incx = -2,
                   .incy = 3},
-               function, blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T, 3, 5, test::points_to{2}, a, 3, 16, x,
-               -2, 9, test::points_to{4}, y, 3, 20, 2);
+               function, blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T, 3, 5, points_to{2}, a, 3, 16, x, -2, 9,
+               points_to{4}, y, 3, 20, 2);
     // Strides of a single product have no meaning.
     check_call(f,
                op{.a = a,
@@ -168,13 +150,16 @@ TEST_CASE_TEMPLATE("gemv_strided_batched", T, float, double, coaccel::half, bflo
                   .stride_x = huge,
                   .stride_y = huge,
                   .lda = 4},
-               function, CUBLAS_OP_N, 3, 5, test::points_to{1}, a, 4, 0, x, 1, 0, test::points_to{0}, y, 1, 0, 1);
-    // 16-bit operands that are multiplied by zero are replaced by zeros.
-    REQUIRE_FALSE(f.run(op{.a = a, .x = x, .y = y, .m = 3, .n = 5, .batch = 2, .stride_y = 5, .alpha = 0}));
-    const auto call = f.blas.last_call();
-    CHECK(call.arguments[2].number == (sizeof(T) == 2 ? 1 : 5));
-    CHECK((call.arguments[4].address == f.buffers[a.raw().slot].first) == (sizeof(T) != 2));
-    CHECK(call.arguments[13].number == 5);
+               function, CUBLAS_OP_N, 3, 5, points_to{1}, a, 4, 0, x, 1, 0, points_to{0}, y, 1, 0, 1);
+    // 16-bit operands that are multiplied by zero are not read: each vector is scaled as a matrix of one row.
+    const op scaled{
+        .a = a, .x = x, .y = y, .m = 3, .n = 5, .batch = 2, .stride_y = 9, .alpha = 0, .beta = 2, .incy = -2};
+    if constexpr (sizeof(T) == 2)
+        test::check_scaling(
+            f, scaled,
+            test::scaled_matrix<T>{.matrix = y, .rows = 1, .cols = 3, .ld = 2, .beta = 2, .stride = 9, .batch = 2});
+    else
+        check_call(f, scaled, function, CUBLAS_OP_N, 3, 5, points_to{0}, a, 3, 0, x, 1, 0, points_to{2}, y, -2, 9, 2);
 }
 
 TEST_SUITE_END();

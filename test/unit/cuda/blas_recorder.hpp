@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,8 +37,10 @@ public:
         /// An integer or an enumerator.
         long long number = 0;
         const void* address = nullptr;
-        /// The element at the address, if cuBLAS declares its type.
+        /// The element at the address, if cuBLAS declares its type or it is a factor.
         std::complex<double> first{};
+        /// What an array in host memory contains.
+        std::vector<double> values{};
     };
 
     struct record {
@@ -68,6 +71,9 @@ public:
     }
         COACCEL_CUBLAS_FUNCTIONS(COACCEL_RECORD)
 #undef COACCEL_RECORD
+#if CUBLAS_VERSION >= 120500
+        api.cublasGemmGroupedBatchedEx_64 = &gemm_grouped;
+#endif
         recorded_gemm_ = api.cublasGemmEx_64;
         api.cublasCreate = &create;
         api.cublasDestroy = &destroy;
@@ -172,13 +178,88 @@ private:
         -> cublasStatus_t (*)(cublasHandle_t, Arguments...)
     {
         return [](cublasHandle_t h, Arguments... arguments) {
-            return run(h,
-                       {.function = manual_name(Named::name()),
+            record made{.function = manual_name(Named::name()),
                         .arguments = {described(arguments)...},
-                        .pointers = of(h).pointers},
-                       [] {});
+                        .pointers = of(h).pointers};
+            if (made.function.starts_with("cublasGemm") && made.pointers == CUBLAS_POINTER_MODE_HOST)
+                read_factors(made);
+            return run(h, made, [] {});
         };
     }
+
+    /// The functions of products take factors of any type.
+    static void read_factors(record& made)
+    {
+        auto& all = made.arguments;
+        const bool strided = made.function == "cublasGemmStridedBatchedEx";
+        const auto compute = static_cast<cublasComputeType_t>(all[all.size() - 2].number);
+        const auto result = static_cast<cudaDataType>(all[strided ? 16 : 14].number);
+        for (argument* const factor : {&all[5], &all[strided ? 14 : 12]})
+            factor->first = value_at(factor->address, compute, result);
+    }
+
+    template <class T>
+    static T load(const void* from)
+    {
+        T value;
+        std::memcpy(&value, from, sizeof(value));
+        return value;
+    }
+
+    static std::complex<double> value_at(const void* factor, cublasComputeType_t compute, cudaDataType result)
+    {
+        if (result == CUDA_C_32F)
+            return load<std::complex<float>>(factor);
+        if (result == CUDA_C_64F)
+            return load<std::complex<double>>(factor);
+        if (result == CUDA_R_32I)
+            return load<std::int32_t>(factor);
+        return is_double(compute) ? load<double>(factor) : load<float>(factor);
+    }
+
+    static bool is_double(cublasComputeType_t compute)
+    {
+        return compute == CUBLAS_COMPUTE_64F || compute == CUBLAS_COMPUTE_64F_PEDANTIC;
+    }
+
+#if CUBLAS_VERSION >= 120500
+    template <class Number>
+    static argument array(const Number* first, std::int64_t count)
+    {
+        argument made{0, first};
+        for (std::int64_t i = 0; i < count; ++i)
+            made.values.push_back(static_cast<double>(first[i]));
+        return made;
+    }
+
+    static argument factor_array(const void* first, std::int64_t count, cublasComputeType_t compute)
+    {
+        return is_double(compute) ? array(static_cast<const double*>(first), count)
+                                  : array(static_cast<const float*>(first), count);
+    }
+
+    static cublasStatus_t gemm_grouped(cublasHandle_t h, const cublasOperation_t trans_a[],
+                                       const cublasOperation_t trans_b[], const std::int64_t m[],
+                                       const std::int64_t n[], const std::int64_t k[], const void* alpha,
+                                       const void* const a[], cudaDataType_t type_a, const std::int64_t lda[],
+                                       const void* const b[], cudaDataType_t type_b, const std::int64_t ldb[],
+                                       const void* beta, void* const c[], cudaDataType_t type_c,
+                                       const std::int64_t ldc[], std::int64_t groups, const std::int64_t sizes[],
+                                       cublasComputeType_t compute)
+    {
+        return run(h,
+                   {.function = "cublasGemmGroupedBatchedEx",
+                    .arguments = {array(trans_a, groups), array(trans_b, groups), array(m, groups), array(n, groups),
+                                  array(k, groups), factor_array(alpha, groups, compute),
+                                  described(static_cast<const void*>(a)), described(type_a), array(lda, groups),
+                                  described(static_cast<const void*>(b)), described(type_b), array(ldb, groups),
+                                  factor_array(beta, groups, compute), described(static_cast<const void*>(c)),
+                                  described(type_c), array(ldc, groups), described(groups), array(sizes, groups),
+                                  described(compute)},
+                    .pointers = of(h).pointers},
+                   [] {});
+    }
+#endif
 
     template <class Named, class Function>
     static Function recording(Function) noexcept

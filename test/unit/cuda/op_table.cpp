@@ -2,6 +2,7 @@
 
 #include "support/every_op.hpp"
 
+#include <coaccel/core/tune.hpp>
 #include <coaccel/ops/interop.hpp>
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/plugin.hpp>
@@ -21,13 +22,29 @@ void check_row(const op_info& info)
     CHECK(cuda::all_ops().find(info.id) != nullptr);
 }
 
+void check_tune(const op_info& info)
+{
+    CAPTURE(info.name);
+    check_row(info);
+    CHECK(info.obstacle == capture_obstacle::host_work);
+    CHECK(info.reply_size == sizeof(tuning));
+}
+
 } // namespace
 
 TEST_SUITE_BEGIN("cuda op_table");
 
 TEST_CASE("every op of the library has a row")
 {
-    test::for_each_op([]<class Op>() { check_row(info_of<Op>()); });
+    int tunable = 0;
+    test::for_each_op([&tunable]<class Op>() {
+        check_row(info_of<Op>());
+        if constexpr (tunable_op<Op>) {
+            check_tune(info_of<tune<Op>>());
+            ++tunable;
+        }
+    });
+    CHECK(tunable > 10);
 }
 
 TEST_CASE("ops with handles of this process have a row but no description, so that no worker runs them")

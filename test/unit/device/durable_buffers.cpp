@@ -1,5 +1,7 @@
 #include "durable_fixture.hpp"
 
+#include <coaccel/ops/blas/matmul.hpp>
+
 namespace test_device_durable_buffers {
 
 using namespace test::durable;
@@ -134,6 +136,35 @@ TEST_CASE("other refs are left alone")
         CHECK_FALSE(q.uses_durable);
         f.all.end(q, {});
     }
+}
+
+TEST_CASE("of the optional operands of an op, those with a durable buffer are those of the context")
+{
+    using product = blas::matmul<float>;
+    fixture f;
+    call a, b;
+    const auto x = f.make(a), y = f.make(b);
+    product op{.a = x.first(4), .b = x.first(4), .d = y.first(4), .m = 2, .n = 2, .k = 2};
+    op.bias = x.subspan(4, 2);
+    one<product> r(op);
+    CHECK_FALSE(f.all.begin(r));
+    CHECK(r.op.bias.raw.generation == f.generation);
+    CHECK(f.live.contains(r.op.bias.raw.slot));
+    CHECK(r.op.c.raw == op.c.raw);
+    CHECK(r.op.amax_d.raw == op.amax_d.raw);
+    f.all.end(r, {});
+    CHECK(r.op.bias.raw == op.bias.raw);
+    CHECK_FALSE(r.op.c.has_value());
+    // Refs of ordinary buffers, beside operands without a buffer.
+    any_ref ordinary = x.first(4).raw();
+    ordinary.generation = 1;
+    ordinary.slot = 99;
+    const auto plain = ref<float>::from_raw(ordinary);
+    one<product> other(product{.a = plain, .b = plain, .d = plain, .m = 2, .n = 2, .k = 2});
+    CHECK_FALSE(f.all.begin(other));
+    CHECK_FALSE(other.uses_durable);
+    CHECK_FALSE(other.op.bias.has_value());
+    f.all.end(other, {});
 }
 
 TEST_CASE("a refused request is unchanged")

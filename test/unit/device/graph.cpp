@@ -125,6 +125,28 @@ TEST_CASE_FIXTURE(graph_fixture, "a buffer that was released before it was recor
     CHECK(live() == before - 1);
 }
 
+TEST_CASE_FIXTURE(graph_fixture, "the buffer of an optional operand belongs to the graph, and its release is named")
+{
+    const auto bias = upload(std::vector<float>{100, 200});
+    auto gone = upload(std::vector<float>{1, 2});
+    const blas::matmul<float> plain{
+        .a = x.subspan(0, 4), .b = x.subspan(4, 4), .d = y.subspan(0, 4), .m = 2, .n = 2, .k = 2};
+    auto biased = plain;
+    biased.bias = bias;
+    const auto recorded = await(io, gpu.async_record(seq(plain, biased)));
+    REQUIRE_MESSAGE(recorded, recorded.error().message());
+    REQUIRE(await(io, gpu.async_exec(recorded.value())));
+    // The columns of x are 1 2, 3 4, 5 6 and 7 8.
+    CHECK(download(y) == std::vector<float>{123, 234, 131, 246, 0, 0, 0, 0});
+    biased.bias = gone;
+    gone.reset();
+    const auto refused = await(io, gpu.async_record(seq(plain, biased)));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == errc::released_ref);
+    CHECK(refused.error().message() ==
+          "graph 2: the buffer of bias of op 2 (blas.matmul<f32 from f32>) has been released");
+}
+
 TEST_CASE_FIXTURE(graph_fixture, "a graph keeps its device alive")
 {
     const graph g = record();

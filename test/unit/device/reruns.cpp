@@ -116,6 +116,20 @@ TEST_CASE_FIXTURE(fixture, "while suspects run, other calls wait, and then run")
     CHECK(succeeded() == 4);
 }
 
+TEST_CASE_FIXTURE(fixture, "suspects run before their plan has all instances again")
+{
+    const plan p = load({.instances = 8, .initial = 8});
+    REQUIRE(stats().plans.front().instances == 8);
+    for (int i = 0; i < 8; ++i)
+        start(p);
+    lose();
+    test::run_until(io, [&] { return succeeded() > 0; });
+    CHECK(stats().plans.front().instances < 8);
+    wait_for_all();
+    CHECK(succeeded() == 8);
+    test::run_until(io, [&] { return stats().plans.front().instances == 8; });
+}
+
 TEST_CASE_FIXTURE(fixture, "ops that can be repeated are suspects too")
 {
     const plan p = load();

@@ -1,14 +1,11 @@
-#include "support/dense_reference.hpp"
-#include "support/on_every_device.hpp"
+#include "support/matmul_case.hpp"
 
 #include <coaccel/device/plan.hpp>
-#include <coaccel/ops/blas/matmul.hpp>
 #include <coaccel/ops/memory.hpp>
 #include <coaccel/plan/plan_builder.hpp>
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -19,121 +16,94 @@ namespace {
 
 using namespace coaccel;
 using blas::activation;
+using blas::order;
 using blas::transpose;
+using test::activated;
+using test::addend;
 using test::device_fixture;
 using test::engine;
+using test::every_activation;
+using test::every_order;
+using test::matmul_config;
 
 struct matmul_shape {
     std::size_t m, n, k;
 };
 
-constexpr matmul_shape shapes[] = {{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {33, 17, 45}, {1, 19, 3}, {19, 1, 9}, {5, 6, 1}};
-constexpr activation activations[] = {activation::none, activation::relu, activation::gelu};
-constexpr transpose ways[] = {transpose::no, transpose::yes};
-// Factors that are exact in every element type.
-constexpr test::scale scales[] = {{1, 0}, {-0.5, 0}, {2, -0.25}};
-
-double activated(activation what, double x)
-{
-    switch (what) {
-    case activation::none: break;
-    case activation::relu: return x > 0 ? x : 0;
-    case activation::gelu: return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
-    }
-    return x;
-}
-
-/// The activation of an expected sum of `terms` products. A GPU computes tanh with 11 bits.
-test::expectation ended(test::expectation sum, activation what, std::size_t terms)
-{
-    if (what == activation::gelu)
-        sum.magnitude += std::abs(sum.value) * 0x1p-10 / (2 * (static_cast<double>(terms) + 3) * 0x1p-24);
-    sum.value = activated(what, sum.value);
-    return sum;
-}
-
-template <class T, class R>
-struct operands {
-    test::matrix<T> a, b;
-    test::matrix<R> c;
-    test::vector<R> bias;
-    transpose ta, tb;
-    test::scale by;
-
-    operands(const matmul_shape& s, transpose trans_a, transpose trans_b, std::size_t extra, const test::scale& scale,
-             engine& random)
-        : a(trans_a == transpose::no ? s.m : s.k, trans_a == transpose::no ? s.k : s.m, extra, random),
-          b(trans_b == transpose::no ? s.k : s.n, trans_b == transpose::no ? s.n : s.k, extra, random),
-          c(test::operand<R>(s.m, s.n, extra, scale.beta, random)), bias(s.m, 1, random), ta(trans_a), tb(trans_b),
-          by(scale)
-    {}
-
-    test::expectation sum(std::size_t k, std::size_t i, std::size_t j) const
-    {
-        auto e = test::kept(c, by.beta, i, j);
-        for (std::size_t p = 0; p < k; ++p)
-            e.add(by.alpha * test::taken(a, ta, i, p) * test::taken(b, tb, p, j));
-        return e;
-    }
+struct matmul_factors {
+    double alpha, beta;
 };
 
-/// Runs matmul and matmul_bias on all operands, each with one of the activations.
-template <class T, class R>
+constexpr matmul_shape shapes[] = {{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {33, 17, 45}, {1, 19, 3}, {19, 1, 9}, {5, 6, 1}};
+constexpr transpose ways[] = {transpose::no, transpose::yes, transpose::conjugate};
+// Factors that are exact in every element type.
+constexpr matmul_factors factors[] = {{1, 0}, {-0.5, 0}, {2, -0.25}, {0, 1}};
+
+/// The same for real elements.
+transpose transposed(engine& random)
+{
+    return random() % 2 == 0 ? transpose::yes : transpose::conjugate;
+}
+
+template <class Op>
+void check_product(device_fixture& f, engine& random, bool gpu, const matmul_config& how)
+{
+    CAPTURE(how);
+    error_code failed;
+    CHECK(test::matmul_case<Op>(how, random).run(f, gpu, failed) == "");
+}
+
+/// Runs matmul on all operands, with and without a bias, each time with one of the activations and one kind of C.
+template <class Op>
 void check_products()
 {
     test::on_every_device([&](device_fixture& f, engine& random) {
-        std::size_t count = 0;
+        const bool gpu = test::is_gpu(f);
         for (const auto& s : shapes)
-            for (const auto ta : ways)
-                for (const auto tb : ways)
-                    for (const std::size_t extra : {0, 3})
-                        for (const auto& by : scales) {
-                            const auto what = activations[count++ % 3];
-                            INFO("m ", s.m, ", n ", s.n, ", k ", s.k, ", trans_a ", int(ta), ", trans_b ", int(tb),
-                                 ", extra ", extra, ", alpha ", by.alpha, ", beta ", by.beta, ", activation ",
-                                 int(what));
-                            const operands<T, R> o(s, ta, tb, extra, by, random);
-                            const auto da = f.upload(o.a.data), db = f.upload(o.b.data);
-                            const auto dc = f.upload(o.c.data), also_dc = f.upload(o.c.data);
-                            const auto bias = f.upload(o.bias.data);
-                            REQUIRE(test::exec_listed(f, blas::matmul<T, R>{.a = o.a.in(da),
-                                                                            .b = o.b.in(db),
-                                                                            .c = o.c.in(dc),
-                                                                            .m = s.m,
-                                                                            .n = s.n,
-                                                                            .k = s.k,
-                                                                            .alpha = static_cast<float>(by.alpha),
-                                                                            .beta = static_cast<float>(by.beta),
-                                                                            .trans_a = ta,
-                                                                            .trans_b = tb,
-                                                                            .lda = o.a.ld_field(),
-                                                                            .ldb = o.b.ld_field(),
-                                                                            .ldc = o.c.ld_field(),
-                                                                            .activation = what}));
-                            CHECK(o.c.difference(f.download(dc), s.k + 1, [&](std::size_t i, std::size_t j) {
-                                return ended(o.sum(s.k, i, j), what, s.k + 1);
-                            }) == "");
-                            REQUIRE(test::exec_listed(f, blas::matmul_bias<T, R>{.a = o.a.in(da),
-                                                                                 .b = o.b.in(db),
-                                                                                 .bias = o.bias.in(bias),
-                                                                                 .c = o.c.in(also_dc),
-                                                                                 .m = s.m,
-                                                                                 .n = s.n,
-                                                                                 .k = s.k,
-                                                                                 .alpha = static_cast<float>(by.alpha),
-                                                                                 .beta = static_cast<float>(by.beta),
-                                                                                 .trans_a = ta,
-                                                                                 .trans_b = tb,
-                                                                                 .lda = o.a.ld_field(),
-                                                                                 .ldb = o.b.ld_field(),
-                                                                                 .ldc = o.c.ld_field(),
-                                                                                 .activation = what}));
-                            CHECK(o.c.difference(f.download(also_dc), s.k + 2, [&](std::size_t i, std::size_t j) {
-                                auto sum = o.sum(s.k, i, j);
-                                sum.add(o.bias.at(i));
-                                return ended(sum, what, s.k + 2);
-                            }) == "");
-                        }
+            for (const auto storage : every_order)
+                for (const bool ta : {false, true})
+                    for (const bool tb : {false, true})
+                        for (const std::size_t extra : {0, 3})
+                            for (const auto& by : factors)
+                                check_product<Op>(f, random, gpu,
+                                                  {.m = s.m,
+                                                   .n = s.n,
+                                                   .k = s.k,
+                                                   .storage = storage,
+                                                   .trans_a = ta ? transposed(random) : transpose::no,
+                                                   .trans_b = tb ? transposed(random) : transpose::no,
+                                                   .extra = extra,
+                                                   .c = random() % 2 == 0 ? addend::previous : addend::own,
+                                                   .bias = random() % 2 == 0,
+                                                   .what = every_activation[random() % 3],
+                                                   .alpha = by.alpha,
+                                                   .beta = by.beta});
+    });
+}
+
+/// Every kind of C, with and without a bias, with every activation.
+template <class Op>
+void check_ends()
+{
+    test::on_every_device([&](device_fixture& f, engine& random) {
+        const bool gpu = test::is_gpu(f);
+        for (const auto storage : every_order)
+            for (const auto c : {addend::previous, addend::own, addend::common})
+                for (const bool bias : {false, true})
+                    for (const auto what : every_activation)
+                        for (const double beta : {0.0, 1.0})
+                            check_product<Op>(f, random, gpu,
+                                              {.m = 7,
+                                               .n = 10,
+                                               .k = 12,
+                                               .storage = storage,
+                                               .extra = 1,
+                                               .batch = 2,
+                                               .c = c,
+                                               .bias = bias,
+                                               .what = what,
+                                               .alpha = 0.75,
+                                               .beta = beta});
     });
 }
 
@@ -143,19 +113,24 @@ TEST_SUITE_BEGIN("blas matmul");
 
 TEST_CASE("matmul of f32 multiplies, adds a bias and applies an activation")
 {
-    check_products<float, float>();
+    check_products<blas::matmul<float>>();
+    check_ends<blas::matmul<float>>();
 }
 
 TEST_CASE("matmul of f16")
 {
-    check_products<half, half>();
-    check_products<half, float>();
+    check_products<blas::matmul<half>>();
+    check_products<blas::matmul<half, float>>();
+    check_ends<blas::matmul<half>>();
+    check_ends<blas::matmul<half, float>>();
 }
 
 TEST_CASE("matmul of bf16")
 {
-    check_products<bfloat16, bfloat16>();
-    check_products<bfloat16, float>();
+    check_products<blas::matmul<bfloat16>>();
+    check_products<blas::matmul<bfloat16, float>>();
+    check_ends<blas::matmul<bfloat16>>();
+    check_ends<blas::matmul<bfloat16, float>>();
 }
 
 TEST_CASE("every activation with and without a bias, at known values")
@@ -166,127 +141,204 @@ TEST_CASE("every activation with and without a bias, at known values")
         const auto a = f.upload(x);
         const auto one = f.upload(std::vector<float>{1});
         const auto bias = f.upload(std::vector<float>(rows, 0.5F));
-        const auto c = f.upload(std::vector<float>(rows, std::nanf("")));
-        for (const auto what : activations) {
-            CAPTURE(what);
-            const double most = what == activation::gelu ? 0x1p-10 : 0x1p-22;
-            REQUIRE(test::exec_listed(
-                f, blas::matmul<float>{.a = a, .b = one, .c = c, .m = rows, .n = 1, .k = 1, .activation = what}));
-            auto got = f.download(c);
-            for (std::size_t i = 0; i < rows; ++i)
-                CHECK(std::abs(got[i] - activated(what, x[i])) <= most * std::abs(x[i]));
-            REQUIRE(test::exec_listed(
-                f, blas::matmul_bias<float>{
-                       .a = a, .b = one, .bias = bias, .c = c, .m = rows, .n = 1, .k = 1, .activation = what}));
-            got = f.download(c);
-            for (std::size_t i = 0; i < rows; ++i)
-                CHECK(std::abs(got[i] - activated(what, x[i] + 0.5)) <= most * std::abs(x[i] + 0.5));
-        }
+        const auto d = f.upload(std::vector<float>(rows, std::nanf("")));
+        for (const auto what : every_activation)
+            for (const double added : {0.0, 0.5}) {
+                CAPTURE(what);
+                CAPTURE(added);
+                const double most = what == activation::gelu ? 0x1p-10 : 0x1p-22;
+                blas::matmul<float> op{.a = a, .b = one, .d = d, .m = rows, .n = 1, .k = 1, .activation = what};
+                if (added != 0)
+                    op.bias = bias;
+                REQUIRE(test::exec_listed(f, op));
+                const auto got = f.download(d);
+                for (std::size_t i = 0; i < rows; ++i)
+                    CHECK(std::abs(got[i] - activated(what, x[i] + added)) <= most * std::abs(x[i] + added));
+            }
     });
 }
 
-TEST_CASE_TEMPLATE("a batch has one bias, and its matrices are at their strides", T, float, half, bfloat16)
+TEST_CASE("in row-major order a product is that of matrices stored row by row, with a bias along the columns")
 {
-    constexpr std::size_t m = 7, n = 5, k = 9, batch = 3;
+    // Written out: A is 2 by 3, B 3 by 2.
+    const std::vector<float> a{1, 2, 3, 4, 5, 6}, b{7, 8, 9, 10, 11, 12}, bias{1000, 2000}, c{1, 2, 3, 4};
+    const std::vector<float> wanted{58 + 10 + 1000, 64 + 20 + 2000, 139 + 30 + 1000, 154 + 40 + 2000};
+    const std::vector<float> a_by_columns{1, 4, 2, 5, 3, 6};
+    test::on_every_device([&](device_fixture& f, engine&) {
+        const auto da = f.upload(a), transposed_a = f.upload(a_by_columns), db = f.upload(b), dbias = f.upload(bias);
+        const auto dc = f.upload(c), d = f.upload(std::vector<float>(4, std::nanf("")));
+        blas::matmul<float> op{.a = da,
+                               .b = db,
+                               .d = d,
+                               .c = dc,
+                               .bias = dbias,
+                               .m = 2,
+                               .n = 2,
+                               .k = 3,
+                               .beta = 10,
+                               .order = order::row_major};
+        REQUIRE(test::exec_listed(f, op));
+        CHECK(f.download(d) == wanted);
+        // Stored row by row, this is the transposed A.
+        op.a = transposed_a;
+        op.trans_a = transpose::yes;
+        REQUIRE(test::exec_listed(f, op));
+        CHECK(f.download(d) == wanted);
+    });
+}
+
+TEST_CASE_TEMPLATE("a batch has one bias, and its matrices are at their strides", Op, blas::matmul<float>,
+                   blas::matmul<half>, blas::matmul<half, float>, blas::matmul<bfloat16>, blas::matmul<bfloat16, float>)
+{
     test::on_every_device([&](device_fixture& f, engine& random) {
-        for (const bool one_a : {false, true})
-            for (const std::size_t gap : {0, 4}) {
-                CAPTURE(one_a);
-                CAPTURE(gap);
-                const std::size_t stride_a = one_a ? 0 : m * k + gap, stride_b = n * k + gap, stride_c = m * n + gap;
-                const auto numbers = [&](std::size_t count) {
-                    std::vector<T> made(count);
-                    for (auto& x : made)
-                        x = test::random_element<T>(random);
-                    return made;
-                };
-                const auto a = numbers((batch - 1) * stride_a + m * k), b = numbers((batch - 1) * stride_b + n * k);
-                const auto bias = numbers(m);
-                const std::vector<T> c((batch - 1) * stride_c + m * n, test::poison<T>());
-                const auto da = f.upload(a), db = f.upload(b), dc = f.upload(c), dbias = f.upload(bias);
-                REQUIRE(test::exec_listed(f, blas::matmul_bias<T>{.a = da,
-                                                                  .b = db,
-                                                                  .bias = dbias,
-                                                                  .c = dc,
-                                                                  .m = m,
-                                                                  .n = n,
-                                                                  .k = k,
-                                                                  .batch = batch,
-                                                                  .stride_a = stride_a,
-                                                                  .stride_b = stride_b,
-                                                                  .stride_c = stride_c,
-                                                                  .activation = activation::relu}));
-                auto got = f.download(dc);
-                for (std::size_t one = 0; one < batch; ++one)
-                    for (std::size_t j = 0; j < n; ++j)
-                        for (std::size_t i = 0; i < m; ++i) {
-                            test::expectation sum;
-                            sum.add(test::number(bias[i]));
-                            for (std::size_t p = 0; p < k; ++p)
-                                sum.add(test::number(a[one * stride_a + i + p * m]) *
-                                        test::number(b[one * stride_b + p + j * k]));
-                            T& element = got[one * stride_c + i + j * m];
-                            CHECK(test::close<T>(test::number(element), ended(sum, activation::relu, k), k + 1));
-                            element = test::poison<T>();
-                        }
-                CHECK(std::ranges::all_of(got, [](T x) { return test::same_bits(x, test::poison<T>()); }));
-            }
+        const bool gpu = test::is_gpu(f);
+        for (const auto storage : every_order)
+            for (const bool one_a : {false, true})
+                for (const bool one_b : {false, true})
+                    for (const std::size_t gap : {0, 4})
+                        for (const std::size_t extra : {0, 2})
+                            for (const auto c : {addend::previous, addend::own, addend::common})
+                                for (const double beta : {0.0, -0.5})
+                                    check_product<Op>(f, random, gpu,
+                                                      {.m = 7,
+                                                       .n = 5,
+                                                       .k = 9,
+                                                       .storage = storage,
+                                                       .trans_a = ways[random() % 3],
+                                                       .trans_b = ways[random() % 3],
+                                                       .extra = extra,
+                                                       .gap = gap,
+                                                       .batch = 3,
+                                                       .one_a = one_a,
+                                                       .one_b = one_b,
+                                                       .c = c,
+                                                       .bias = random() % 2 == 0,
+                                                       .what = activation::relu,
+                                                       .beta = beta});
+    });
+}
+
+TEST_CASE("the stride of a single product has no meaning")
+{
+    test::on_every_device([&](device_fixture& f, engine&) {
+        const auto two = f.upload(std::vector<float>{2});
+        const auto c = f.upload(std::vector<float>{10});
+        const auto d = f.upload(std::vector<float>{std::nanf("")});
+        constexpr auto huge = ~std::uint64_t(0);
+        REQUIRE(test::exec_listed(f, blas::matmul<float>{.a = two,
+                                                         .b = two,
+                                                         .d = d,
+                                                         .c = c,
+                                                         .m = 1,
+                                                         .n = 1,
+                                                         .k = 1,
+                                                         .stride_a = huge,
+                                                         .stride_b = huge,
+                                                         .stride_c = huge,
+                                                         .stride_d = huge,
+                                                         .beta = 1}));
+        CHECK(f.download(d) == std::vector<float>{14});
     });
 }
 
 TEST_CASE("matmul of i8 is exact in i32")
 {
     struct row {
-        std::uint64_t m, n, k, gap, batch;
-        std::int32_t alpha, beta;
+        std::size_t lines, others, k, extra, gap, batch;
+        double alpha, beta;
     };
-    constexpr row rows[] = {{4, 4, 4, 0, 1, 1, 0},    {8, 3, 12, 4, 1, 1, 1},  {4, 1, 8, 0, 3, 1, 0},
-                            {16, 13, 64, 8, 2, 1, 1}, {8, 5, 16, 0, 1, 2, -3}, {16, 16, 32, 4, 2, -1, 2}};
+    // `lines`: the rows of D in column-major order, its columns in row-major order.
+    constexpr row rows[] = {{4, 4, 4, 0, 0, 1, 1, 0},    {8, 3, 12, 1, 0, 1, 1, 1},  {4, 1, 8, 0, 1, 3, 1, 0},
+                            {16, 13, 64, 2, 2, 2, 1, 1}, {8, 5, 16, 0, 0, 1, 2, -3}, {16, 16, 32, 1, 0, 2, -1, 2},
+                            {8, 7, 4, 1, 1, 2, 0, 1}};
     test::on_every_device([&](device_fixture& f, engine& random) {
-        const auto numbers = [&random](std::uint64_t count) {
-            std::vector<std::int8_t> made(count);
-            for (auto& one : made)
-                one = static_cast<std::int8_t>(random());
-            return made;
+        for (const auto& r : rows)
+            for (const auto storage : every_order)
+                for (const auto c : {addend::previous, addend::own, addend::common}) {
+                    const bool by_rows = storage == order::row_major;
+                    const auto way = transposed(random);
+                    check_product<blas::matmul<std::int8_t>>(f, random, false,
+                                                             {.m = by_rows ? r.others : r.lines,
+                                                              .n = by_rows ? r.lines : r.others,
+                                                              .k = r.k,
+                                                              .storage = storage,
+                                                              .trans_a = by_rows ? transpose::no : way,
+                                                              .trans_b = by_rows ? way : transpose::no,
+                                                              .extra = r.extra,
+                                                              .gap = r.gap,
+                                                              .batch = r.batch,
+                                                              .one_a = r.batch > 1 && random() % 2 == 0,
+                                                              .c = c,
+                                                              .alpha = r.alpha,
+                                                              .beta = r.beta});
+                }
+    });
+}
+
+TEST_CASE("sums of i8 that exceed i32 wrap around")
+{
+    constexpr std::uint64_t side = 4;
+    const std::vector<std::int8_t> most(side * side, 127);
+    constexpr std::int32_t product = side * 127 * 127;
+    test::on_every_device([&](device_fixture& f, engine&) {
+        const auto a = f.upload(most);
+        const auto d = f.upload(std::vector<std::int32_t>(side * side, 2147483647));
+        REQUIRE(test::exec_listed(
+            f, blas::matmul<std::int8_t>{
+                   .a = a, .b = a, .d = d, .m = side, .n = side, .k = side, .beta = 1, .trans_a = transpose::yes}));
+        CHECK(f.download(d) == std::vector<std::int32_t>(side * side, -2147483647 - 1 + (product - 1)));
+    });
+}
+
+TEST_CASE("C and the operands of the end must not overlap the result")
+{
+    test::on_every_device([&](device_fixture& f, engine&) {
+        const auto v = f.upload(std::vector<float>(20, 1));
+        const auto factor = f.upload(std::vector<float>(4, 1));
+        const blas::matmul<float> good{.a = factor, .b = factor, .d = v.subspan(0, 4), .m = 2, .n = 2, .k = 2};
+        const auto refused = [&](const blas::matmul<float>& op, const std::string& message) {
+            const auto ec = f.error_of(op);
+            CHECK(ec == errc::overlap);
+            CHECK(ec.message() == message);
         };
-        for (const auto& r : rows) {
-            INFO("m ", r.m, ", n ", r.n, ", k ", r.k, ", gap ", r.gap, ", batch ", r.batch, ", alpha ", r.alpha,
-                 ", beta ", r.beta);
-            const std::uint64_t lda = r.k + r.gap, ldb = r.k + r.gap, ldc = r.m + r.gap;
-            const std::uint64_t stride_a = lda * r.m, stride_b = ldb * r.n, stride_c = ldc * r.n;
-            const auto a = numbers(stride_a * r.batch), b = numbers(stride_b * r.batch);
-            std::vector<std::int32_t> c(stride_c * r.batch);
-            for (auto& one : c)
-                one = static_cast<std::int32_t>(random() % 1000) - 500;
-            const auto da = f.upload(a), db = f.upload(b);
-            const auto dc = f.upload(c);
-            REQUIRE(test::exec_listed(f, blas::matmul<std::int8_t, std::int32_t>{.a = da,
-                                                                                 .b = db,
-                                                                                 .c = dc,
-                                                                                 .m = r.m,
-                                                                                 .n = r.n,
-                                                                                 .k = r.k,
-                                                                                 .batch = r.batch,
-                                                                                 .stride_a = stride_a,
-                                                                                 .stride_b = stride_b,
-                                                                                 .stride_c = stride_c,
-                                                                                 .alpha = r.alpha,
-                                                                                 .beta = r.beta,
-                                                                                 .trans_a = transpose::yes,
-                                                                                 .lda = lda,
-                                                                                 .ldb = ldb,
-                                                                                 .ldc = ldc}));
-            for (std::uint64_t one = 0; one < r.batch; ++one)
-                for (std::uint64_t j = 0; j < r.n; ++j)
-                    for (std::uint64_t i = 0; i < r.m; ++i) {
-                        std::int32_t sum = 0;
-                        for (std::uint64_t p = 0; p < r.k; ++p)
-                            sum += a[one * stride_a + p + i * lda] * b[one * stride_b + p + j * ldb];
-                        std::int32_t& to = c[one * stride_c + i + j * ldc];
-                        to = r.alpha * sum + r.beta * to;
-                    }
-            CHECK(f.download(dc) == c);
-        }
+        auto op = good;
+        op.c = v.subspan(3, 4);
+        refused(op, "blas.matmul: d and c overlap");
+        // Also if it is the whole of D: without a buffer, C is the previous D.
+        op.c = v.subspan(0, 4);
+        refused(op, "blas.matmul: d and c overlap");
+        op = good;
+        op.bias = v.subspan(2, 2);
+        refused(op, "blas.matmul: d and bias overlap");
+        op.bias = v.subspan(4, 2);
+        op.c = v.subspan(4, 4);
+        CHECK_FALSE(f.error_of(op));
+        CHECK(f.download(v.subspan(4, 16)) == std::vector<float>(16, 1));
+    });
+}
+
+TEST_CASE("an empty buffer or ref is not an optional operand without a buffer")
+{
+    test::on_every_device([&](device_fixture& f, engine&) {
+        const auto v = f.upload(std::vector<float>(4, 1)), d = f.upload(std::vector<float>(4, 5));
+        const blas::matmul<float> good{.a = v, .b = v, .d = d, .m = 2, .n = 2, .k = 2, .alpha = 0, .beta = 1};
+        auto op = good;
+        op.bias = buffer<float>();
+        CHECK(op.bias.has_value());
+        const auto ec = f.error_of(op);
+        CHECK(ec == errc::out_of_bounds);
+        CHECK(ec.message() == "blas.matmul: bias has 0 elements, needs 2");
+        op = good;
+        op.c = ref<float>();
+        CHECK(f.error_of(op).message() == "blas.matmul: c has 0 elements, needs 4");
+        // A ref of the right length to no buffer.
+        any_ref none = v.ref().raw();
+        none.device = 0;
+        op.c = ref<float>::from_raw(none);
+        CHECK(f.error_of(op) == errc::invalid_argument);
+        CHECK(f.error_of(op).message() == "blas.matmul: c names no buffer");
+        CHECK(f.download(d) == std::vector<float>(4, 5));
+        CHECK_FALSE(f.error_of(good));
     });
 }
 
@@ -302,7 +354,7 @@ TEST_CASE("the factors of a product of i8 can be parameters of a plan")
     const auto one = b.constant<std::int8_t>(std::vector<std::int8_t>{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
     const auto c = b.output<std::int32_t>(side * side, "c");
     b.add(memory::copy<std::int32_t>{before, c});
-    b.add(product{.a = a, .b = one, .c = c, .m = side, .n = side, .k = side, .beta = 1, .trans_a = transpose::yes},
+    b.add(product{.a = a, .b = one, .d = c, .m = side, .n = side, .k = side, .beta = 1, .trans_a = transpose::yes},
           bind(&product::alpha, alpha), bind(&product::beta, beta));
     const auto described = b.finish();
     REQUIRE_MESSAGE(described, described.error().message());
@@ -333,14 +385,14 @@ TEST_CASE("the factors of a product of i8 can be parameters of a plan")
 
 TEST_CASE("a fused layer in a plan has a parameter for its factor")
 {
-    using fused = blas::matmul_bias<float>;
+    using fused = blas::matmul<float>;
     plan_builder b("fused layer");
     const auto x = b.input<float>(4, "x");
     const auto by = b.parameter<float>("by");
     const auto w = b.constant<float>(std::vector<float>{1, 2, 3, -4});
     const auto bias = b.constant<float>(std::vector<float>{0.5F, 1});
     const auto y = b.output<float>(4, "y");
-    b.add(fused{.a = w, .b = x, .bias = bias, .c = y, .m = 2, .n = 2, .k = 2, .activation = activation::relu},
+    b.add(fused{.a = w, .b = x, .d = y, .bias = bias, .m = 2, .n = 2, .k = 2, .activation = activation::relu},
           bind(&fused::alpha, by));
     const auto described = b.finish();
     REQUIRE_MESSAGE(described, described.error().message());

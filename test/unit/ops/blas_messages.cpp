@@ -267,9 +267,150 @@ TEST_CASE("products with results of another type")
             [](gemm& o) { o.a = elements<std::int8_t>(64, 0).subspan(2, 40); });
     refused(invalid, "b starts at element 5, must be a multiple of 4 with i8",
             [](gemm& o) { o.b = elements<std::int8_t>(64, 0).subspan(5, 50); });
+    refused(invalid, "trans_b is yes, B must not be transposed with i8", [](gemm& o) { o.trans_b = transpose::yes; });
+    refused(invalid, "trans_b is conjugate, B must not be transposed with i8",
+            [](gemm& o) { o.trans_b = transpose::conjugate; });
+    CHECK_FALSE([&] {
+        gemm transposed = refused.good();
+        transposed.trans_a = transpose::yes;
+        return transposed.check();
+    }());
     using wide = blas::gemm_ex<half>;
     CHECK_FALSE(wide{.a = elements<half>(3, 0), .b = elements<half>(3, 1), .c = elements(1, 2), .m = 1, .n = 1, .k = 3}
                     .check());
+}
+
+TEST_CASE("products of the same sizes in a list")
+{
+    using gemm = blas::gemm_batched<float>;
+    gemm good{.m = 3, .n = 5, .k = 4};
+    for (std::uint32_t i = 0; i < 3; ++i)
+        good.add(elements(12, 3 * i), elements(20, 3 * i + 1), elements(15, 3 * i + 2));
+    const refusals refused(good);
+    refused(invalid, "count is 0", [](gemm& o) { o.count = 0; });
+    refused(invalid, "count is 33, must be at most 32", [](gemm& o) { o.count = 33; });
+    refused(invalid, "count is 18446744073709551615, must be at most 32", [](gemm& o) { o.count = huge; });
+    refused(invalid, "product 2 has a buffer, but count is 2", [](gemm& o) { o.count = 2; });
+    refused(invalid, "a[3] has no buffer", [](gemm& o) { o.count = 4; });
+    refused(invalid, "a[0] has no buffer", [](gemm& o) { o.a[0] = {}; });
+    refused(invalid, "b[1] has no buffer", [](gemm& o) { o.b[1] = {}; });
+    refused(invalid, "c[2] has no buffer", [](gemm& o) { o.c[2] = {}; });
+    refused(invalid, "m is 0", [](gemm& o) { o.m = 0; });
+    refused(invalid, "n is 0", [](gemm& o) { o.n = 0; });
+    refused(invalid, "k is 0", [](gemm& o) { o.k = 0; });
+    refused(invalid, "trans_a is 3, which is not a blas::transpose", [](gemm& o) { o.trans_a = transpose(3); });
+    refused(invalid, "trans_b is 3, which is not a blas::transpose", [](gemm& o) { o.trans_b = transpose(3); });
+    refused(invalid, "math is 3, which is not a blas::math", [](gemm& o) { o.math = blas::math(3); });
+    refused(errc::size_overflow, "m * n * k overflows 64 bits: m is 3, n is 5, k is 18446744073709551615",
+            [](gemm& o) { o.k = huge; });
+    refused(leading, "lda of product 0 is 2, a[0] has 3 rows", [](gemm& o) { o.lda = 2; });
+    refused(leading, "ldb of product 0 is 3, b[0] has 4 rows", [](gemm& o) { o.ldb = 3; });
+    refused(leading, "ldc of product 0 is 1, c[0] has 3 rows", [](gemm& o) { o.ldc = 1; });
+    refused(leading, "lda of product 0 is 3, a[0] has 4 rows", [](gemm& o) { o.lda = 3, o.trans_a = transpose::yes; });
+    refused(bounds, "a[2] has 11 elements, needs 12", [](gemm& o) { o.a[2] = elements(11, 6); });
+    refused(bounds, "b[1] has 0 elements, needs 20", [](gemm& o) { o.b[1] = ref<float>(); });
+    refused(bounds, "c[1] has 14 elements, needs 15", [](gemm& o) { o.c[1] = elements(14, 5); });
+    refused(errc::size_overflow, "the number of elements that b[0] needs overflows 64 bits",
+            [](gemm& o) { o.ldb = huge; });
+}
+
+TEST_CASE("products of different sizes in a list")
+{
+    using gemm = blas::gemm_grouped<float>;
+    gemm good;
+    good.add({.a = elements(12, 0), .b = elements(20, 1), .c = elements(15, 2), .m = 3, .n = 5, .k = 4});
+    good.add({.a = elements(4, 3), .b = elements(4, 4), .c = elements(4, 5), .m = 2, .n = 2, .k = 2});
+    const refusals refused(good);
+    refused(invalid, "count is 0", [](gemm& o) { o.count = 0; });
+    refused(invalid, "count is 40, must be at most 32", [](gemm& o) { o.count = 40; });
+    refused(invalid, "product 1 has a buffer, but count is 1", [](gemm& o) { o.count = 1; });
+    refused(invalid, "c[1] has no buffer", [](gemm& o) { o.c[1] = {}; });
+    refused(invalid, "math is 7, which is not a blas::math", [](gemm& o) { o.math = blas::math(7); });
+    const auto sizes = [](const char* are) { return std::string("the sizes of product 1 are invalid: ") + are; };
+    refused(invalid, sizes("m is 0, n is 2, k is 2, trans_a is 0, trans_b is 0"), [](gemm& o) { o.m[1] = 0; });
+    refused(invalid, sizes("m is 2, n is 0, k is 2, trans_a is 0, trans_b is 0"), [](gemm& o) { o.n[1] = 0; });
+    refused(invalid, sizes("m is 2, n is 2, k is 0, trans_a is 1, trans_b is 0"),
+            [](gemm& o) { o.k[1] = 0, o.trans_a[1] = transpose::yes; });
+    refused(invalid, sizes("m is 2, n is 2, k is 2, trans_a is 0, trans_b is 3"),
+            [](gemm& o) { o.trans_b[1] = transpose(3); });
+    refused(errc::size_overflow, sizes("m is 2, n is 2, k is 18446744073709551615, trans_a is 0, trans_b is 0"),
+            [](gemm& o) { o.k[1] = huge; });
+    refused(leading, "lda of product 1 is 1, a[1] has 2 rows", [](gemm& o) { o.lda[1] = 1; });
+    refused(leading, "ldb of product 0 is 3, b[0] has 4 rows", [](gemm& o) { o.ldb[0] = 3; });
+    refused(leading, "ldc of product 1 is 1, c[1] has 2 rows", [](gemm& o) { o.ldc[1] = 1; });
+    refused(bounds, "a[0] has 12 elements, needs 15", [](gemm& o) { o.lda[0] = 4; });
+    refused(bounds, "b[1] has 3 elements, needs 4", [](gemm& o) { o.b[1] = elements(3, 4); });
+    refused(bounds, "c[1] has 4 elements, needs 5", [](gemm& o) { o.ldc[1] = 3; });
+    refused(errc::size_overflow, "the number of elements that a[1] needs overflows 64 bits",
+            [](gemm& o) { o.lda[1] = huge; });
+}
+
+TEST_CASE("a list of products overwrites its results if no product keeps an element")
+{
+    blas::gemm_batched<float> batched{.m = 3, .n = 5, .k = 4};
+    batched.add(elements(12, 0), elements(20, 1), elements(15, 2))
+        .add(elements(12, 3), elements(20, 4), elements(15, 5));
+    CHECK(batched.overwrites());
+    batched.ldc = 4;
+    CHECK_FALSE(batched.overwrites());
+    batched.ldc = 3;
+    CHECK(batched.overwrites());
+    batched.beta = 1;
+    CHECK_FALSE(batched.overwrites());
+    batched.beta = 0;
+    batched.c[1] = elements(16, 5);
+    CHECK_FALSE(batched.overwrites());
+
+    blas::gemm_grouped<float> grouped;
+    const blas::gemm<float> one{
+        .a = elements(12, 0), .b = elements(20, 1), .c = elements(15, 2), .m = 3, .n = 5, .k = 4};
+    grouped.add(one).add(one);
+    CHECK(grouped.overwrites());
+    grouped.beta[1] = 1;
+    CHECK_FALSE(grouped.overwrites());
+    grouped.beta[1] = 0;
+    grouped.ldc[0] = 4;
+    CHECK_FALSE(grouped.overwrites());
+    grouped.ldc[0] = 0;
+    grouped.c[1] = elements(16, 5);
+    CHECK_FALSE(grouped.overwrites());
+}
+
+TEST_CASE("a product of a list has the fields of the gemm that was added")
+{
+    const blas::gemm<double> given{.a = elements<double>(100, 0),
+                                   .b = elements<double>(100, 1),
+                                   .c = elements<double>(100, 2),
+                                   .m = 3,
+                                   .n = 5,
+                                   .k = 4,
+                                   .alpha = 2,
+                                   .beta = 3,
+                                   .trans_a = transpose::yes,
+                                   .trans_b = transpose::conjugate,
+                                   .lda = 6,
+                                   .ldb = 7,
+                                   .ldc = 8};
+    blas::gemm_grouped<double> list;
+    list.add({}).add(given);
+    REQUIRE(list.count == 2);
+    CHECK(list.a[1].raw == given.a.raw);
+    CHECK(list.b[1].raw == given.b.raw);
+    CHECK(list.c[1].raw == given.c.raw);
+    const auto p = list.product(1);
+    CHECK(p.m == 3);
+    CHECK(p.n == 5);
+    CHECK(p.k == 4);
+    CHECK(p.alpha == 2);
+    CHECK(p.beta == 3);
+    CHECK(p.trans_a == transpose::yes);
+    CHECK(p.trans_b == transpose::conjugate);
+    CHECK(p.lda == 6);
+    CHECK(p.ldb == 7);
+    CHECK(p.ldc == 8);
+    // A gemm without buffers is not one without operands.
+    CHECK(list.a[0].has_value());
+    CHECK_FALSE(list.a[2].has_value());
 }
 
 TEST_CASE("batches of products with vectors")

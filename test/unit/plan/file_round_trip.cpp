@@ -46,7 +46,7 @@ void check_same(const plan_description& d)
 }
 
 /// A plan with one op, all of whose fields are set.
-plan_description plan_of(const op_info& info)
+plan_description plan_of(const op_info& info, test::optional_operands which)
 {
     const detail::known_op* const known = detail::find_known_op(info.name);
     REQUIRE(known);
@@ -56,9 +56,11 @@ plan_description plan_of(const op_info& info)
     for (const op_field& f : info.fields) {
         auto* const to = reinterpret_cast<std::byte*>(op.data()) + f.offset;
         if (f.what == op_field::kind::value) {
-            test::set_value(info, f, to);
+            test::set_value(info, f, to, which);
             continue;
         }
+        if (!test::has_operand(info, f, which))
+            continue;
         detail::plan_slot s;
         s.kind = slot_kind::state;
         s.type = f.type;
@@ -80,25 +82,39 @@ plan_description plan_of(const op_info& info)
     return made.value();
 }
 
+template <class Op>
+inline constexpr bool measures_only = false;
+template <class Op>
+inline constexpr bool measures_only<tune<Op>> = true;
+
 TEST_SUITE_BEGIN("plan file");
 
 TEST_CASE("every op that a plan can contain is read as it was written")
 {
-    int ops = 0;
+    int ops = 0, with_optional_operands = 0;
     // Not a template: compiled once, and not for each op.
     const auto check = [&](const op_info& info) {
         if (info.reply_size != 0 &&
             std::ranges::none_of(info.operands, [](const op_field& f) { return writes(f.mode); }))
             return;
         CAPTURE(info.name);
-        check_same(plan_of(info));
+        const auto with_all = plan_of(info, test::optional_operands::given);
+        check_same(with_all);
         ++ops;
+        if (std::ranges::none_of(info.operands, &op_field::optional))
+            return;
+        const auto without = plan_of(info, test::optional_operands::omitted);
+        check_same(without);
+        // The others are required, as those of a list.
+        with_optional_operands += without != with_all;
     };
     test::for_each_op([&]<class Op>() {
-        if constexpr (detail::is_plan_op<Op> && detail::stands_alone<Op> && !op_with_storable_reply<Op>)
+        if constexpr (detail::is_plan_op<Op> && detail::stands_alone<Op> && !op_with_storable_reply<Op> &&
+                      !measures_only<Op>)
             check(info_of<Op>());
     });
     CHECK(ops > 90);
+    CHECK(with_optional_operands == 20);
 }
 
 TEST_CASE("every kind of slot, value and op is read as it was written")

@@ -157,6 +157,64 @@ TEST_CASE("a plan with parameters is decoded with the same fields and slots")
     }
 }
 
+TEST_CASE("operands without a buffer are decoded as what they are")
+{
+    const auto plan = test::sample_optional();
+    const auto got = decode(encoded(*plan));
+    REQUIRE_MESSAGE(got.status == plan_status::complete, got.why.message());
+    check_same(*plan, got.plan);
+    CHECK(encoded(got.plan) == encoded(*plan));
+    CHECK(got.plan.ops[0].info == &info_of<blas::matmul<float>>());
+    CHECK(ref_of(got.plan.ops[0], 3).is_none());
+    CHECK_FALSE(ref_of(got.plan.ops[0], 4).is_none());
+    CHECK(ref_of(got.plan.ops[1], 2).is_none());
+}
+
+TEST_CASE("invalid refs of optional operands are malformed")
+{
+    struct wrong {
+        const char* what;
+        void (*change)(plan_data&);
+        const char* says;
+    };
+    // Of the product: a, b, d, c, bias.
+    static constexpr wrong all[] = {
+        {"an absent operand of another type", [](plan_data& p) { ref_of(p.ops[0], 3).type = dtype::f64; },
+         "op 1 (blas.matmul<f32 from f32>): c has another element type"},
+        {"an empty ref", [](plan_data& p) { ref_of(p.ops[0], 4) = {.type = dtype::f32}; }, "bias names no slot"},
+        {"a ref to a buffer", [](plan_data& p) { ref_of(p.ops[0], 3).device = 7; }, "c names no slot"},
+        {"a slot that there is not", [](plan_data& p) { ref_of(p.ops[0], 3).device = detail::plan_device; },
+         "c names no slot"},
+        {"a slot of another type", [](plan_data& p) { ref_of(p.ops[0], 4).type = dtype::f16; },
+         "bias has another element type"},
+        {"a ref that is too long", [](plan_data& p) { ref_of(p.ops[0], 4).size = 5; }, "beyond its slot"},
+        {"a bias in the result", [](plan_data& p) { ref_of(p.ops[0], 4).slot = ref_of(p.ops[0], 2).slot; },
+         "d and bias overlap"},
+        {"an operand that every op has", [](plan_data& p) { ref_of(p.ops[0], 0) = ref_of(p.ops[0], 3); },
+         "a names no slot"},
+        {"a result that every op has", [](plan_data& p) { ref_of(p.ops[0], 2) = ref_of(p.ops[0], 3); },
+         "d names no slot"},
+        {"results of a list that overlap", [](plan_data& p) { ref_of(p.ops[1], 65) = ref_of(p.ops[1], 64); },
+         "c[0] and c[1] overlap"},
+    };
+    for (const auto& w : all) {
+        INFO(std::string(w.what));
+        plan_data p = *test::sample_optional();
+        w.change(p);
+        const auto got = decode(encoded(p));
+        CHECK(got.status == plan_status::malformed);
+        const auto text = got.why.message();
+        INFO(text);
+        CHECK(text.find(w.says) != text.npos);
+    }
+    // A list without an operand of one of its products is a caller's mistake.
+    plan_data p = *test::sample_optional();
+    ref_of(p.ops[1], 0) = ref_of(p.ops[1], 2);
+    const auto got = decode(encoded(p));
+    CHECK(got.status == plan_status::refused);
+    CHECK(got.why.message() == "blas.gemm_batched: a[0] has no buffer");
+}
+
 TEST_CASE("parameters that do not match their fields are malformed")
 {
     const auto k = parameters_kernel();
@@ -416,7 +474,7 @@ TEST_CASE("mutated plans are decoded to what they say, or refused")
     plan_data launch = packed_plan(k);
     launch.ops.pop_back();
     const std::vector<test::bytes> seeds{encoded(*test::sample_plan()), encoded(launch), encoded({}),
-                                         encoded(*test::sample_parameters(other))};
+                                         encoded(*test::sample_parameters(other)), encoded(*test::sample_optional())};
     const auto end = std::chrono::steady_clock::now() + test::fuzz_time(8);
     test::generator random(1);
     std::uint64_t complete = 0, refused = 0, malformed = 0;
@@ -433,6 +491,8 @@ TEST_CASE("mutated plans are decoded to what they say, or refused")
             for (const auto& o : got.plan.ops)
                 for (std::size_t n = 0; n < o.info->operands.size(); ++n) {
                     const any_ref& ref = ref_of(o, n);
+                    if (o.info->operands[n].optional && ref.is_none())
+                        continue;
                     REQUIRE(ref.slot < got.plan.slots.size());
                     const auto& s = got.plan.slots[ref.slot];
                     REQUIRE(ref.offset + ref.size <= s.count);

@@ -23,6 +23,7 @@ inline const coaccel::op_info* describe_sample_op(std::uint64_t id)
     for (const op_info* info :
          {&info_of<memory::copy<float>>(), &info_of<memory::fill<float>>(), &info_of<blas::axpy<float>>(),
           &info_of<blas::gemv<float>>(), &info_of<stored_reply<blas::dot<float>>>(), &info_of<blas::dot<float>>(),
+          &info_of<blas::matmul<float>>(), &info_of<blas::gemm_batched<float>>(),
           &info_of<coaccel::detail::plan_run_op>()})
         if (info->id == id)
             return info;
@@ -54,6 +55,21 @@ inline std::shared_ptr<const coaccel::detail::plan_data> sample_plan(std::uint64
     b.add(blas::axpy<float>{.x = y, .y = sum, .n = n, .alpha = 1});
     b.add(blas::axpy<float>{.x = y, .y = first, .n = n, .alpha = 1});
     b.add(store_reply(blas::dot<float>{.x = y, .y = y, .n = n}, out<float>(length)));
+    return detail::plan_access::data(b.finish().value());
+}
+
+/// A product with a bias and without C, and a list of two products.
+inline std::shared_ptr<const coaccel::detail::plan_data> sample_optional()
+{
+    using namespace coaccel;
+    plan_builder b("optional");
+    const auto x = b.input<float>(4);
+    const auto w = b.constant<float>(std::vector<float>(4, 1));
+    const auto t = b.scratch<float>(4);
+    const auto y = b.output<float>(8);
+    b.add(blas::matmul<float>{.a = x, .b = w, .d = t, .bias = w.first(2), .m = 2, .n = 2, .k = 2});
+    blas::gemm_batched<float> list{.m = 2, .n = 2, .k = 2};
+    b.add(list.add(t, w, y.first(4)).add(x, w, y.subspan(4, 4)));
     return detail::plan_access::data(b.finish().value());
 }
 

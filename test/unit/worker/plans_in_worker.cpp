@@ -69,6 +69,29 @@ TEST_CASE("a plan of many ops is sent in parts and runs")
     CHECK_FALSE(i.unload());
 }
 
+TEST_CASE("a plan with operands that have no buffer runs")
+{
+    worker_world w;
+    context_driver d(w);
+    plan_maker m;
+    const auto x = m.floats(slot_kind::input, 4);
+    const auto t = m.floats(slot_kind::scratch, 4);
+    const auto y = m.floats(slot_kind::output, 8);
+    m.add(blas::matmul<float>{.a = x, .b = x, .d = t, .bias = x.first(2), .m = 2, .n = 2, .k = 2});
+    blas::gemm_batched<float> list{.m = 2, .n = 1, .k = 2};
+    m.add(list.add(t, x.first(2), y.subspan(2, 2)).add(x, x.first(2), y.subspan(6, 2)));
+    m.add(memory::copy<float>{t.first(2), y.first(2)});
+    m.add(memory::fill<float>{y.subspan(4, 2), -1});
+    const auto data = m.finish();
+    test_instance i(d, data, 1, 1);
+    REQUIRE_FALSE(i.load());
+    plan_run r(i, {{1, 2, 3, 4}});
+    CHECK_FALSE(d.outcome_of(*r.request));
+    // t is [8 12; 16 24] by columns.
+    CHECK(r.outputs[0] == std::vector<float>{8, 12, 8 + 2 * 16, 12 + 2 * 24, -1, -1, 1 + 2 * 3, 2 + 2 * 4});
+    CHECK_FALSE(i.unload());
+}
+
 TEST_CASE("a run with large arguments copies them around the run")
 {
     worker_world w;

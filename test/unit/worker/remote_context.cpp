@@ -61,6 +61,32 @@ TEST_CASE("an op is sent as its bytes and completes with the reply")
     CHECK_FALSE(f.driver.outcome(r));
 }
 
+TEST_CASE("an op whose optional operands have no buffer is sent as its bytes")
+{
+    fixture f;
+    blas::matmul<float> op{
+        .a = f.floats(3, 4), .b = f.floats(4, 4), .d = f.floats(5, 4), .bias = f.floats(6, 2), .m = 2, .n = 2, .k = 2};
+    exec<blas::matmul<float>> r(op, exec_options{});
+    f.driver.submit(r);
+    const auto& s = f.next();
+    REQUIRE(s.size == 1);
+    CHECK(s.ops[0].id == info_of<blas::matmul<float>>().id);
+    REQUIRE(s.ops[0].data.size() == sizeof(op));
+    blas::matmul<float> sent;
+    std::memcpy(&sent, s.ops[0].data.data(), sizeof(sent));
+    CHECK(sent.bias.raw == op.bias.raw);
+    CHECK_FALSE(sent.c.has_value());
+    CHECK_FALSE(sent.amax_d.has_value());
+    f.answer(s.id);
+    CHECK_FALSE(f.driver.outcome(r));
+    // The type of an absent operand is sent too.
+    op.c.raw.type = dtype(99);
+    exec<blas::matmul<float>> wrong(op, exec_options{});
+    f.driver.submit(wrong);
+    CHECK(f.driver.outcome(wrong).failed());
+    CHECK(f.driver.context->accepting());
+}
+
 TEST_CASE("a failed op completes with the worker's error")
 {
     fixture f;

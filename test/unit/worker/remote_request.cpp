@@ -5,6 +5,8 @@
 #include "support/op_frames.hpp"
 #include "worker/child/received_kernels.hpp"
 
+#include <coaccel/core/tune.hpp>
+#include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>
 #include <coaccel/ops/memory.hpp>
@@ -12,6 +14,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <complex>
 #include <cstring>
 #include <vector>
 
@@ -238,6 +242,95 @@ TEST_CASE("refs of an invalid element type are refused on load, and other invali
     CHECK(outcome([](any_ref& r) { r.slot = 1000; }) == errc::out_of_bounds);
     CHECK(outcome([](any_ref& r) { r.offset = any_ref::invalid_offset; }) == errc::out_of_bounds);
     CHECK(outcome([](any_ref& r) { r.size = ~std::uint64_t(0); }) == errc::out_of_bounds);
+}
+
+TEST_CASE("an op whose optional operands have no buffer runs without them")
+{
+    fixture f;
+    const auto matrix = [](std::uint32_t op) { return ref<float>::from_raw(made_by(op, 4)); };
+    const auto load_all = [&](const blas::matmul<float>& op) {
+        std::copy_n(std::begin({1.0f, 2.0f, 3.0f, 4.0f}), 4, f.memory.elements);
+        return f.run({test::allocation(4), test::allocation(4), transfer(op_kind::write, made_by(0, 4), 0, 4),
+                      plain(op), transfer(op_kind::read, made_by(1, 4), 128, 4)});
+    };
+    const auto result = [&] { return std::vector<float>(f.memory.elements + 32, f.memory.elements + 36); };
+    blas::matmul<float> op{.a = matrix(0), .b = matrix(0), .d = matrix(1), .m = 2, .n = 2, .k = 2};
+    REQUIRE_FALSE(load_all(op));
+    CHECK(result() == std::vector<float>{7, 10, 15, 22});
+    op.bias = ref<float>::from_raw(made_by(0, 2));
+    op.c = matrix(0);
+    op.beta = 1;
+    REQUIRE_FALSE(load_all(op));
+    CHECK(result() == std::vector<float>{7 + 1 + 1, 10 + 2 + 2, 15 + 3 + 1, 22 + 4 + 2});
+}
+
+TEST_CASE("an optional operand without a buffer is well-formed, and an invalid one is refused as any other")
+{
+    fixture f;
+    REQUIRE_FALSE(f.run({test::allocation(4), test::allocation(4)}));
+    const auto a = ref<float>::from_raw(f.request.made(0)), d = ref<float>::from_raw(f.request.made(1));
+    const blas::matmul<float> good{.a = a, .b = a, .d = d, .m = 2, .n = 2, .k = 2};
+    REQUIRE_FALSE(f.run({plain(good)}));
+    const auto outcome = [&](auto change) {
+        auto op = good;
+        change(op);
+        return f.run({plain(op)});
+    };
+    using op = blas::matmul<float>;
+    CHECK(outcome([](op& o) { o.bias.raw.type = dtype(0); }) == errc::worker_corrupted);
+    CHECK(outcome([](op& o) { o.scale_a.raw.type = dtype(99); }) == errc::worker_corrupted);
+    // An op of which only one slot was made in the same request.
+    CHECK(outcome([](op& o) { o.bias.raw.device = made_here; }) == errc::worker_corrupted);
+    // A ref that is empty names no buffer, but is not absent.
+    CHECK(outcome([](op& o) { o.bias = ref<float>(); }) == errc::out_of_bounds);
+    CHECK(outcome([](op& o) { o.bias.raw = {.size = 2, .type = dtype::f32}; }) == errc::invalid_argument);
+    CHECK(outcome([](op& o) { o.bias.raw.device = 1000; }) == errc::out_of_bounds);
+    CHECK(outcome([&](op& o) { o.bias = a.first(2), ++o.bias.raw.generation; }) == errc::stale_ref);
+    CHECK(outcome([&](op& o) { o.bias = a.first(2), ++o.bias.raw.version; }) == errc::released_ref);
+    CHECK(outcome([&](op& o) { o.bias = a.first(2), o.bias.raw.type = dtype::i32; }) == errc::wrong_dtype);
+    // An operand that is not optional.
+    CHECK(outcome([](op& o) { o.a.raw = {.slot = any_ref::no_slot, .size = 4, .type = dtype::f32}; }) ==
+          errc::invalid_argument);
+    CHECK(outcome([](op& o) { o.d.raw = {.slot = any_ref::no_slot, .size = 4, .type = dtype::f32}; }) ==
+          errc::invalid_argument);
+    REQUIRE_FALSE(f.run({plain(good)}));
+}
+
+TEST_CASE("an op on a list of operands is sent with all of them, and fits into a message")
+{
+    static_assert(sizeof(blas::gemm_grouped<std::complex<double>>) <= largest_op);
+    static_assert(sizeof(tune<blas::matmul<float8_e4m3, float8_e5m2, float8_e5m2>>) <= largest_op);
+    fixture f;
+    std::fill_n(f.memory.elements, 4, 2.0f);
+    blas::gemm_batched<float> op{.m = 2, .n = 2, .k = 2};
+    const auto a = ref<float>::from_raw(made_by(0, 4)), c = ref<float>::from_raw(made_by(1, 128));
+    for (std::uint64_t i = 0; i < blas::most_products; ++i)
+        op.add(a, a, c.subspan(4 * i, 4));
+    REQUIRE_FALSE(f.run({test::allocation(4), test::allocation(128), transfer(op_kind::write, made_by(0, 4), 0, 4),
+                         plain(op), transfer(op_kind::read, made_by(1, 128), 128, 128)}));
+    CHECK(std::vector<float>(f.memory.elements + 32, f.memory.elements + 160) == std::vector<float>(128, 8));
+    op.c[7] = {};
+    CHECK(f.run({test::allocation(4), test::allocation(128), plain(op)}) == errc::invalid_argument);
+}
+
+TEST_CASE("an op that is tuned has its reply in the message")
+{
+    fixture f;
+    REQUIRE_FALSE(f.run({test::allocation(4), test::allocation(4)}));
+    const auto a = ref<float>::from_raw(f.request.made(0)), d = ref<float>::from_raw(f.request.made(1));
+    const tune<blas::matmul<float>> op{{.a = a, .b = a, .d = d, .m = 2, .n = 2, .k = 2}};
+    REQUIRE_FALSE(f.run({plain(op)}));
+    const auto replies = f.replies(true);
+    decoder in(replies);
+    std::span<const std::byte> got;
+    REQUIRE(in.get_bytes(sizeof(tuning), got));
+    CHECK(in.at_end());
+    tuning measured;
+    std::memcpy(&measured, got.data(), sizeof(measured));
+    CHECK(measured.candidates == 0);
+    auto short_reply = plain(op);
+    --short_reply.reply_size;
+    CHECK(f.load({short_reply}) == errc::worker_corrupted);
 }
 
 TEST_CASE("transfers must lie within the staging area and be aligned")

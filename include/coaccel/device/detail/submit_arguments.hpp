@@ -12,7 +12,8 @@
 namespace coaccel::detail {
 
 template <class... Args>
-inline constexpr std::size_t operand_count = (std::size_t(is_operand<std::decay_t<Args>>) + ... + 0);
+inline constexpr std::size_t operand_count =
+    (std::size_t(is_operand<std::decay_t<Args>> && !is_optional<std::decay_t<Args>>) + ... + 0);
 
 template <class Function, class Token, class... Operands>
 auto start_submit(const core_ptr& core, const exec_options& how, std::tuple<Operands...> operands, Function&& function,

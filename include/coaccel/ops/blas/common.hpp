@@ -109,6 +109,33 @@ constexpr bool valid(math m) noexcept
     return m <= math::pedantic;
 }
 
+/// A function that is applied to each element of a result.
+enum class activation : std::uint8_t {
+    none, ///< x
+    relu, ///< max(x, 0); unspecified for NaN
+    /// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x))), the approximation that cuBLASLt computes. It
+    /// differs by less than 0.0005 from gelu with erf, which prim::bias_activation computes.
+    gelu,
+};
+BOOST_DESCRIBE_ENUM(activation, none, relu, gelu)
+
+constexpr bool valid(activation a) noexcept
+{
+    return a <= activation::gelu;
+}
+
+/// How the elements of matrices follow each other in memory.
+enum class order : std::uint8_t {
+    column_major, ///< Column by column, as in BLAS.
+    row_major,    ///< Row by row, as in C.
+};
+BOOST_DESCRIBE_ENUM(order, column_major, row_major)
+
+constexpr bool valid(order o) noexcept
+{
+    return o <= order::row_major;
+}
+
 namespace detail {
 
 using coaccel::detail::is_zero;
@@ -145,6 +172,16 @@ constexpr std::string_view type_name(math) noexcept
     return "blas::math";
 }
 
+constexpr std::string_view type_name(activation) noexcept
+{
+    return "blas::activation";
+}
+
+constexpr std::string_view type_name(order) noexcept
+{
+    return "blas::order";
+}
+
 template <class Enum>
 error_code check_value(std::string_view op, std::string_view field, Enum value) noexcept
 {
@@ -159,13 +196,6 @@ void for_each_dense(const F& f)
     f.template operator()<double>();
     f.template operator()<std::complex<float>>();
     f.template operator()<std::complex<double>>();
-}
-
-/// cuBLAS reads operands of 16 bits even if alpha is zero. A GPU then gets zeros instead of them, in memory of one run.
-template <class T>
-constexpr capture_obstacle obstacle_of_product(const scalar<T>& alpha) noexcept
-{
-    return sizeof(T) == 2 && alpha == scalar<T>(0) ? capture_obstacle::scratch_memory : capture_obstacle::none;
 }
 
 /// The first failure of several checks. Each is made even if an earlier one has failed.

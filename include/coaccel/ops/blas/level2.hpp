@@ -15,6 +15,8 @@ constexpr std::uint64_t effective_ld(std::uint64_t ld, std::uint64_t rows) noexc
 /// The names of a matrix and its leading dimension in error messages.
 struct matrix_names {
     std::string_view matrix, ld;
+    /// What a leading dimension is at least as large as the number of.
+    std::string_view lines = "rows";
 };
 
 inline constexpr matrix_names a_names{"a", "lda"};
@@ -26,7 +28,8 @@ inline error_code check_ld(std::string_view op, const matrix_names& names, std::
 {
     if (ld == 0 || ld >= rows)
         return {};
-    return op_error(errc::leading_dimension, op, {names.ld, " is ", ld, ", ", names.matrix, " has ", rows, " rows"});
+    return op_error(errc::leading_dimension, op,
+                    {names.ld, " is ", ld, ", ", names.matrix, " has ", rows, " ", names.lines});
 }
 
 /// Preconditions: rows and cols are not zero.

@@ -84,9 +84,6 @@ struct gemv_strided_batched {
                y.size() == times(batch, y_size());
     }
 
-    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
-    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(alpha); }
-
     COACCEL_PURE_OP(blas, gemv_strided_batched, void, a, x, y, m, n, batch, stride_a, stride_x, stride_y, alpha, beta,
                     trans, lda, incx, incy)
 };

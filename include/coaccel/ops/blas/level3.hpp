@@ -59,6 +59,16 @@ inline error_code check_words(std::string_view op, const matrix_names& names, st
     return {};
 }
 
+/// cuBLAS multiplies i8 elements only with this B.
+inline error_code check_plain_b(std::string_view op, transpose trans_b) noexcept
+{
+    if (trans_b == transpose::no)
+        return {};
+    return op_error(
+        errc::invalid_argument, op,
+        {"trans_b is ", trans_b == transpose::yes ? "yes" : "conjugate", ", B must not be transposed with i8"});
+}
+
 /// Checks the operands of a batch of products. Preconditions: the shape is valid.
 template <class Op>
 error_code check_products(const Op& o) noexcept
@@ -118,16 +128,14 @@ struct gemm {
         return beta == scalar<T>(0) && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
     }
 
-    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
-    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(alpha); }
-
     COACCEL_PURE_OP(blas, gemm, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
 
 /// As gemm, with a result of another type than the factors: f32 for 16-bit elements, i32 for i8.
 ///
-/// With i8 elements, the columns of A and B must start at multiples of 4 elements of their buffers: `lda` and `ldb`, or
-/// the rows of a packed matrix, are multiples of 4. Sums of integers that exceed i32 wrap around.
+/// With i8 elements, B must not be transposed, and the columns of A and B must start at multiples of 4 elements of
+/// their buffers: `lda` and `ldb`, or the rows of a packed matrix, are multiples of 4. Sums of integers that exceed i32
+/// wrap around.
 template <mixed_element T>
 struct gemm_ex {
     using value_type = T;
@@ -159,6 +167,8 @@ struct gemm_ex {
         if (auto ec = detail::check_gemm(*this))
             return ec;
         if constexpr (std::same_as<T, std::int8_t>) {
+            if (auto ec = detail::check_plain_b(name, trans_b))
+                return ec;
             const auto s = shape();
             if (auto ec = detail::check_words(name, detail::a_names, s.a_rows(), s.a_cols(), lda, a.raw.offset))
                 return ec;
@@ -171,9 +181,6 @@ struct gemm_ex {
     {
         return beta == 0 && (ldc == 0 || ldc == m) && c.size() == coaccel::detail::times(m, n);
     }
-
-    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
-    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(scalar<T>(alpha)); }
 
     COACCEL_PURE_OP(blas, gemm_ex, void, a, b, c, m, n, k, alpha, beta, trans_a, trans_b, lda, ldb, ldc, math)
 };
@@ -220,9 +227,6 @@ struct gemm_strided_batched {
     }
 
     bool overwrites() const noexcept { return detail::overwrites_products(*this); }
-
-    /// None, except `scratch_memory` for 16-bit elements with an alpha of zero.
-    capture_obstacle obstacle() const noexcept { return detail::obstacle_of_product<T>(alpha); }
 
     COACCEL_PURE_OP(blas, gemm_strided_batched, void, a, b, c, m, n, k, batch, stride_a, stride_b, stride_c, alpha,
                     beta, trans_a, trans_b, lda, ldb, ldc, math)

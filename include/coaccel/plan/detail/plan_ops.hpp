@@ -111,9 +111,11 @@ struct plan_unload_op {
 };
 
 /// The address of the memory that a ref to a slot names, given the addresses of a load op's operands in the order of
-/// plan_load_operands. `states`: the position of the states to use.
+/// plan_load_operands; null for an optional operand without a slot. `states`: the position of the states to use.
 inline void* slot_address(const plan_data& p, const any_ref& r, void* const* operands, std::size_t states) noexcept
 {
+    if (r.is_none())
+        return nullptr;
     const plan_slot& s = p.slots[r.slot];
     std::size_t which = plan_load_operands::instance;
     if (s.kind == slot_kind::constant)
