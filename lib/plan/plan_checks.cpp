@@ -106,11 +106,26 @@ private:
         return {};
     }
 
+    /// The op as a GPU runs it: one that reads a factor from device memory reads all of them, and knows no value.
+    op_record with_unknown_factors() const
+    {
+        const op_info& info = *op().info;
+        op_record copy;
+        copy.assign(info, op().record.op.data());
+        const auto by_address = [](const op_field& f) { return f.variable == op_field::parameter::by_address; };
+        const auto is_bound = [&](const plan_binding& b) { return b.op == at_ && by_address(info.fields[b.field]); };
+        if (std::ranges::any_of(draft_.bindings, is_bound))
+            for (const op_field& f : info.fields)
+                if (by_address(f))
+                    store_neutral_value(f, reinterpret_cast<std::byte*>(copy.op.data()) + f.offset);
+        return copy;
+    }
+
     /// Calls the check of the op itself.
     error_code check_own() const
     {
         const op_info& info = *op().info;
-        const error_code ec = info.check(op().record.op.data());
+        const error_code ec = info.check(with_unknown_factors().op.data());
         const errc what = errc_of(ec);
         if (!ec || depends_on_plugin(op(), what))
             return {};

@@ -151,13 +151,13 @@ struct op_field {
         by_address,
     };
 
-    std::string_view name{};        ///< Its name in the struct; that of an operand in a list is such as "a[3]".
-    std::uint32_t offset = 0;       ///< In the struct, in bytes.
-    std::uint16_t size = 0;         ///< In bytes.
-    kind what = kind::value;        ///< A value or an operand.
-    access mode = access::read;     ///< For an operand: how it is used.
-    dtype type = dtype::u8;         ///< For an operand: its element type.
-    content holds = content::bytes; ///< For a value: what its bytes are.
+    std::string_view name{};               ///< Its name in the struct; that of an operand in a list is such as "a[3]".
+    std::uint32_t offset = 0;              ///< In the struct, in bytes.
+    std::uint16_t size = 0;                ///< In bytes.
+    kind what = kind::value;               ///< A value or an operand.
+    access mode = access::read;            ///< For an operand: how it is used.
+    dtype type = dtype::u8;                ///< For an operand: its element type.
+    content holds = content::bytes;        ///< For a value: what its bytes are.
     parameter variable = parameter::never; ///< For a value: how it can be a parameter.
     bool optional = false;                 ///< For an operand: it need not have a buffer.
     /// For an enumeration described with Boost.Describe: the name of the enumerator, null for another value.

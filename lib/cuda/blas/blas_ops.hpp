@@ -347,7 +347,7 @@ struct owned_op {
 };
 
 /// How an op of a level runs. `Level` has an overload for each op of
-/// - `call_needs needs(const Op&)`
+/// - `call_needs needs(const Op&)`, or `needs(const Op&, const bound_op&)` if they depend on addresses
 /// - `cublasStatus_t launch(const blas_call&, const Op&, const bound_op&)`, which leaves the reply in blas_call::result
 /// and, for ops with a reply, of
 /// - `void finish(const Op&, reply&)`, which corrects the value that cuBLAS has computed.
@@ -364,6 +364,14 @@ struct blas_code {
     }
 
     static blas_handle& handle(backend& b, stream_state& s) { return s.resources.get<blas_handle>(b, s.native); }
+
+    static call_needs needs_of(const bound_op& o)
+    {
+        if constexpr (requires { Level::needs(o.as<Op>(), o); })
+            return Level::needs(o.as<Op>(), o);
+        else
+            return Level::needs(o.as<Op>());
+    }
 
     static result<readiness> prepare(backend& b, stream_state& s, bound_op& o)
     {
@@ -384,7 +392,7 @@ struct blas_code {
             std::ranges::copy(o.scalars, own->scalars.begin());
             return [own](const blas_call& c) { return launch(c, own->op, own->bound); };
         };
-        auto needs = Level::needs(op);
+        auto needs = needs_of(o);
         needs.kernels ^= o.info->id;
         // cuBLAS may choose others when it does not know the factors.
         if (!o.scalars.empty())
@@ -414,7 +422,7 @@ struct blas_code {
     // copied.
     static std::size_t commands(const bound_op& o) noexcept
     {
-        const auto needs = Level::needs(o.as<Op>());
+        const auto needs = needs_of(o);
         return needs.launches + (needs.scratch != 0 ? 1 : 0) + (needs.addresses != 0 ? 1 : 0) +
                (needs.pivots != 0 ? 1 : 0) + (replies ? 1 : 0);
     }

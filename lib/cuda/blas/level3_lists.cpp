@@ -34,38 +34,145 @@ template <class T>
 constexpr bool has_groups =
     std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, half> || std::same_as<T, bfloat16>;
 
-struct level3_lists {
-    template <class T>
-    static call_needs needs(const blas::gemm_batched<T>& op)
-    {
-        const auto s = op.shape();
-        return {.kernels = kernels(magnitude(op.m), magnitude(op.n), magnitude(op.k), magnitude(op.count), op.trans_a,
-                                   op.trans_b, is_zero(op.alpha), is_zero(op.beta), alignment(op.lda, s.a_rows()),
-                                   alignment(op.ldb, s.b_rows()), alignment(op.ldc, op.m), op.math),
-                .addresses = 3 * op.count};
-    }
+/// The arguments of one product of a list.
+struct listed_product {
+    cublasOperation_t trans_a, trans_b;
+    std::int64_t m, n, k, lda, ldb, ldc;
+};
 
-    template <class T>
-    static call_needs needs(const blas::gemm_grouped<T>& op)
+template <class T>
+listed_product product_of(const blas::detail::gemm_shape& s, std::uint64_t lda, std::uint64_t ldb,
+                          std::uint64_t ldc) noexcept
+{
+    return {operation<T>(s.trans_a),
+            operation<T>(s.trans_b),
+            size(s.m),
+            size(s.n),
+            size(s.k),
+            leading(s.a_rows(), s.a_cols(), lda),
+            leading(s.b_rows(), s.b_cols(), ldb),
+            leading(s.m, s.n, ldc)};
+}
+
+template <class T>
+listed_product product_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
+{
+    return product_of<T>(op.shape(), op.lda, op.ldb, op.ldc);
+}
+
+template <class T>
+listed_product product_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
+{
+    return product_of<T>(op.shape(i), op.lda[i], op.ldb[i], op.ldc[i]);
+}
+
+template <class T>
+const blas::scalar<T>& alpha_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
+{
+    return op.alpha;
+}
+
+template <class T>
+const blas::scalar<T>& alpha_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
+{
+    return op.alpha[i];
+}
+
+template <class T>
+const blas::scalar<T>& beta_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
+{
+    return op.beta;
+}
+
+template <class T>
+const blas::scalar<T>& beta_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
+{
+    return op.beta[i];
+}
+
+/// Tensor cores load 16 bytes at a time. For matrices at a list of addresses, cuBLAS takes kernels for them by the
+/// sizes alone: on an H200, kernels of cuBLAS 13.1 wrote before the first element of f16 matrices that were not
+/// aligned.
+template <class T>
+bool are_aligned(const bound_op& o, std::uint64_t count, blas::math math) noexcept
+{
+    if (sizeof(T) != 2 && math != blas::math::tf32)
+        return true;
+    std::uintptr_t all = 0;
+    for (std::size_t table = 0; table < 3; ++table)
+        for (std::size_t i = 0; i < count; ++i)
+            all |= reinterpret_cast<std::uintptr_t>(o.operands[table * most_products + i]);
+    return all % 16 == 0;
+}
+
+/// Whether cuBLAS can compute all products in one call. It would read factors that are multiplied by zero, and refuses
+/// products over no elements if beta is zero.
+template <class Op>
+bool fits_one_call(const Op& op, const bound_op& o) noexcept
+{
+    using T = typename Op::value_type;
+    if constexpr (std::same_as<Op, blas::gemm_grouped<T>>)
+        if (!has_groups<T> || (std::same_as<T, double> && op.math == blas::math::pedantic))
+            return false;
+    for (std::size_t i = 0; i < op.count; ++i)
+        if (is_zero(alpha_of(op, i)))
+            return false;
+    return are_aligned<T>(o, op.count, op.math);
+}
+
+template <class Op>
+cublasStatus_t one_by_one(const blas_call& c, const Op& op, const bound_op& o)
+{
+    using T = typename Op::value_type;
+    constexpr auto type = data_type<T>();
+    auto status = CUBLAS_STATUS_SUCCESS;
+    for (std::size_t i = 0; i < op.count && status == CUBLAS_STATUS_SUCCESS; ++i) {
+        const auto p = product_of(op, i);
+        const auto* const alpha = factor(o, alpha_of(op, i));
+        const auto* const beta = factor(o, beta_of(op, i));
+        auto* const result = static_cast<T*>(o.operands[2 * most_products + i]);
+        if (is_zero(alpha_of(op, i)))
+            status = scale<T>(c, {alpha, beta},
+                              {result, static_cast<std::uint64_t>(p.m), static_cast<std::uint64_t>(p.n), p.ldc, 0, 1});
+        else
+            status = c.api.cublasGemmEx_64(c.handle, p.trans_a, p.trans_b, p.m, p.n, p.k, alpha, o.operands[i], type,
+                                           p.lda, o.operands[most_products + i], type, p.ldb, beta, result, type, p.ldc,
+                                           compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+    }
+    return status;
+}
+
+struct level3_lists {
+    template <class Op>
+    static call_needs needs(const Op& op, const bound_op& o)
     {
-        std::uint64_t key = kernels(op.count, op.math);
-        for (std::size_t i = 0; i < op.count; ++i)
-            key = kernels(key, magnitude(op.m[i]), magnitude(op.n[i]), magnitude(op.k[i]), op.trans_a[i], op.trans_b[i],
-                          is_zero(op.alpha[i]), is_zero(op.beta[i]));
-        return {.kernels = key, .addresses = 3 * op.count, .launches = op.count + 1};
+        const bool one_call = fits_one_call(op, o);
+        std::uint64_t key = kernels(op.count, op.math, one_call);
+        for (std::size_t i = 0; i < op.count; ++i) {
+            const auto p = product_of(op, i);
+            key = kernels(key, magnitude(p.m), magnitude(p.n), magnitude(p.k), p.trans_a, p.trans_b,
+                          is_zero(alpha_of(op, i)), is_zero(beta_of(op, i)), alignment(p.lda, 0), alignment(p.ldb, 0),
+                          alignment(p.ldc, 0));
+        }
+        if (!one_call)
+            return {.kernels = key, .launches = op.count};
+        // cuBLAS also computes the sizes of groups on the GPU.
+        return {.kernels = key,
+                .addresses = 3 * op.count,
+                .launches = std::same_as<Op, blas::gemm_grouped<typename Op::value_type>> ? op.count + 1 : 1};
     }
 
     template <class T>
     static cublasStatus_t launch(const blas_call& c, const blas::gemm_batched<T>& op, const bound_op& o)
     {
-        const auto s = op.shape();
+        if (!fits_one_call(op, o))
+            return one_by_one(c, op, o);
+        const auto p = product_of(op, 0);
         return with_listed(c, op.count, o, [&](auto* a, auto* b, auto* results) {
-            return c.api.cublasGemmBatchedEx_64(
-                c.handle, operation<T>(op.trans_a), operation<T>(op.trans_b), size(op.m), size(op.n),
-                is_zero(op.alpha) ? 0 : size(op.k), factor(o, op.alpha), a, data_type<T>(),
-                leading(s.a_rows(), s.a_cols(), op.lda), b, data_type<T>(), leading(s.b_rows(), s.b_cols(), op.ldb),
-                factor(o, op.beta), results, data_type<T>(), leading(op.m, op.n, op.ldc), size(op.count),
-                compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+            return c.api.cublasGemmBatchedEx_64(c.handle, p.trans_a, p.trans_b, p.m, p.n, p.k, factor(o, op.alpha), a,
+                                                data_type<T>(), p.lda, b, data_type<T>(), p.ldb, factor(o, op.beta),
+                                                results, data_type<T>(), p.ldc, size(op.count),
+                                                compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
         });
     }
 
@@ -73,38 +180,17 @@ struct level3_lists {
     static cublasStatus_t launch(const blas_call& c, const blas::gemm_grouped<T>& op, const bound_op& o)
     {
 #if CUBLAS_VERSION >= 120500
-        if constexpr (has_groups<T>)
-            if (c.api.cublasGemmGroupedBatchedEx_64 && !(std::same_as<T, double> && op.math == blas::math::pedantic))
-                return in_one_call(c, op, o);
+        if (c.api.cublasGemmGroupedBatchedEx_64 && fits_one_call(op, o))
+            return in_groups(c, op, o);
 #endif
         return one_by_one(c, op, o);
     }
 
 private:
-    /// The arguments of one product.
-    struct product {
-        cublasOperation_t trans_a, trans_b;
-        std::int64_t m, n, k, lda, ldb, ldc;
-    };
-
-    template <class T>
-    static product product_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
-    {
-        const auto s = op.shape(i);
-        return {operation<T>(s.trans_a),
-                operation<T>(s.trans_b),
-                size(s.m),
-                size(s.n),
-                is_zero(op.alpha[i]) ? 0 : size(s.k),
-                leading(s.a_rows(), s.a_cols(), op.lda[i]),
-                leading(s.b_rows(), s.b_cols(), op.ldb[i]),
-                leading(s.m, s.n, op.ldc[i])};
-    }
-
 #if CUBLAS_VERSION >= 120500
     /// Each product is a group of its own.
     template <class T>
-    static cublasStatus_t in_one_call(const blas_call& c, const blas::gemm_grouped<T>& op, const bound_op& o)
+    static cublasStatus_t in_groups(const blas_call& c, const blas::gemm_grouped<T>& op, const bound_op& o)
     {
         std::array<cublasOperation_t, most_products> trans_a{}, trans_b{};
         std::array<std::int64_t, most_products> m{}, n{}, k{}, lda{}, ldb{}, ldc{}, ones{};
@@ -128,21 +214,6 @@ private:
         });
     }
 #endif
-
-    template <class T>
-    static cublasStatus_t one_by_one(const blas_call& c, const blas::gemm_grouped<T>& op, const bound_op& o)
-    {
-        auto status = CUBLAS_STATUS_SUCCESS;
-        for (std::size_t i = 0; i < op.count && status == CUBLAS_STATUS_SUCCESS; ++i) {
-            const auto p = product_of(op, i);
-            status =
-                c.api.cublasGemmEx_64(c.handle, p.trans_a, p.trans_b, p.m, p.n, p.k, factor(o, op.alpha[i]),
-                                      o.operands[i], data_type<T>(), p.lda, o.operands[most_products + i],
-                                      data_type<T>(), p.ldb, factor(o, op.beta[i]), o.operands[2 * most_products + i],
-                                      data_type<T>(), p.ldc, compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
-        }
-        return status;
-    }
 };
 
 } // namespace

@@ -29,7 +29,7 @@ struct list_fixture : blas_fixture {
 template <class T>
 ref<T> elements(blas_fixture& f)
 {
-    return f.upload(std::vector<T>(64, T(1)));
+    return f.upload(std::vector<T>(80, T(1)));
 }
 
 template <class T>
@@ -60,7 +60,8 @@ void check_argument(const blas_fixture&, const test::blas_recorder::argument& go
     CHECK(got.values == array.wanted);
 }
 
-/// Three products of matrices in three buffers; the same A is used twice, and B and C are parts of their buffers.
+/// Three products of matrices in three buffers; the same A is used twice, and B and C are parts of their buffers, which
+/// begin at multiples of 16 bytes.
 template <class T>
 struct three_products {
     explicit three_products(blas_fixture& f) : fixture(f) {}
@@ -68,21 +69,21 @@ struct three_products {
     blas::gemm_batched<T> batched() const
     {
         blas::gemm_batched<T> op{.m = 3, .n = 5, .k = 4, .alpha = 2, .beta = 4, .ldc = 6};
-        return op.add(a, b.subspan(1, 40), c.subspan(2, 30)).add(x, b, y).add(a, c.subspan(33, 31), z);
+        return op.add(a, b.subspan(8, 40), c.subspan(8, 30)).add(x, b, y).add(a, c.subspan(40, 31), z);
     }
 
     table_of first() const { return {{place(fixture, a), place(fixture, x), place(fixture, a)}}; }
     table_of second() const
     {
-        return {{place(fixture, b.subspan(1, 40)), place(fixture, b), place(fixture, c.subspan(33, 31))}};
+        return {{place(fixture, b.subspan(8, 40)), place(fixture, b), place(fixture, c.subspan(40, 31))}};
     }
-    table_of results() const { return {{place(fixture, c.subspan(2, 30)), place(fixture, y), place(fixture, z)}}; }
+    table_of results() const { return {{place(fixture, c.subspan(8, 30)), place(fixture, y), place(fixture, z)}}; }
 
     /// Products of different sizes.
     blas::gemm_grouped<T> grouped() const
     {
         blas::gemm_grouped<T> op;
-        op.add({.a = a, .b = b.subspan(1, 40), .c = c.subspan(2, 30), .m = 3, .n = 5, .k = 4, .alpha = 2, .ldc = 6});
+        op.add({.a = a, .b = b.subspan(8, 40), .c = c.subspan(8, 30), .m = 3, .n = 5, .k = 4, .alpha = 2, .ldc = 6});
         op.add({.a = x,
                 .b = b,
                 .c = y,
@@ -95,7 +96,7 @@ struct three_products {
                 .trans_b = transpose::yes,
                 .lda = 8,
                 .ldb = 9});
-        op.add({.a = a, .b = c.subspan(33, 31), .c = z, .m = 4, .n = 1, .k = 2, .alpha = 0, .beta = 6, .ldb = 77});
+        op.add({.a = a, .b = c.subspan(40, 31), .c = z, .m = 4, .n = 1, .k = 2, .alpha = 7, .beta = 6, .ldb = 77});
         return op;
     }
 
@@ -132,13 +133,51 @@ TEST_CASE_TEMPLATE("gemm_batched", T, COACCEL_GEMM)
     check_call(f, one, function, CUBLAS_OP_T, blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T, 2, 1, 4,
                points_to{1}, table_of{{place(f, p.x)}}, types.element, 5, table_of{{place(f, p.y)}}, types.element, 3,
                points_to{0}, table_of{{place(f, p.z)}}, types.element, 2, 1, types.pedantic, CUBLAS_GEMM_DEFAULT);
-    // Factors that are multiplied by zero are not read: the sums have no elements.
-    auto scaled = p.batched();
-    scaled.alpha = 0;
-    scaled.math = math::tf32;
-    check_call(f, scaled, function, CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 0, points_to{0}, p.first(), types.element, 3,
-               p.second(), types.element, 4, points_to{4}, p.results(), types.element, 6, 3, types.tf32,
-               CUBLAS_GEMM_DEFAULT);
+}
+
+TEST_CASE_TEMPLATE("factors that are multiplied by zero are not read", T, COACCEL_GEMM)
+{
+    list_fixture f;
+    const auto a = elements<T>(f), b = elements<T>(f), c = elements<T>(f);
+    blas::gemm_batched<T> op{.m = 3, .n = 5, .k = 4, .alpha = 0, .beta = 4, .ldc = 6};
+    test::check_scaling(f, op.add(a, b, c), test::scaled_matrix<T>{c, 3, 5, 6, 4});
+    blas::gemm_grouped<T> other;
+    other.add({.a = a, .b = b, .c = c, .m = 3, .n = 5, .k = 4, .alpha = 0});
+    test::check_scaling(f, other, test::scaled_matrix<T>{c, 3, 5, 3, 0});
+    CHECK(f.gpu.calls("cuLaunchKernel") == 0);
+}
+
+namespace {
+
+/// Runs lists of two products, of which the second one has a B that starts at this element. Returns how many calls
+/// compute one product each: 4, or 0 if each list is one call.
+template <class T>
+std::size_t single_products(math how, std::size_t first)
+{
+    list_fixture f;
+    f.blas.record_gemm();
+    const auto a = elements<T>(f), b = elements<T>(f), x = elements<T>(f), y = elements<T>(f);
+    blas::gemm_batched<T> op{.m = 4, .n = 4, .k = 4, .math = how};
+    REQUIRE_FALSE(f.run(op.add(a, b, x).add(a, b.subspan(first, 16), y)));
+    blas::gemm_grouped<T> grouped{.math = how};
+    grouped.add({.a = a, .b = b, .c = x, .m = 4, .n = 4, .k = 4});
+    grouped.add({.a = a, .b = b.subspan(first, 16), .c = y, .m = 4, .n = 4, .k = 4});
+    REQUIRE_FALSE(f.run(grouped));
+    return f.blas.calls("cublasGemmEx").size();
+}
+
+} // namespace
+
+TEST_CASE("products for tensor cores of matrices that are not aligned to 16 bytes run one by one")
+{
+    for (const math how : {math::standard, math::pedantic}) {
+        CHECK(single_products<coaccel::half>(how, 8) == 0);
+        CHECK(single_products<coaccel::half>(how, 7) == 4);
+        CHECK(single_products<bfloat16>(how, 4) == 4);
+        CHECK(single_products<float>(how, 1) == 0);
+    }
+    CHECK(single_products<float>(math::tf32, 4) == 0);
+    CHECK(single_products<float>(math::tf32, 2) == 4);
 }
 
 TEST_CASE("a list has at most 32 products")
@@ -211,11 +250,11 @@ void check_calls_one_by_one(list_fixture& f, math how)
         (check_one(wanted), ...);
     };
     const auto compute = how == math::pedantic ? types.pedantic : types.standard;
-    check(0, CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 4, points_to{2}, p.a, types.element, 3, p.b.subspan(1, 40), types.element,
-          4, points_to{0}, p.c.subspan(2, 30), types.element, 6, compute, CUBLAS_GEMM_DEFAULT);
+    check(0, CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 4, points_to{2}, p.a, types.element, 3, p.b.subspan(8, 40), types.element,
+          4, points_to{0}, p.c.subspan(8, 30), types.element, 6, compute, CUBLAS_GEMM_DEFAULT);
     check(1, blas::complex_element<T> ? CUBLAS_OP_C : CUBLAS_OP_T, CUBLAS_OP_T, 2, 2, 7, points_to{3}, p.x,
           types.element, 8, p.b, types.element, 9, points_to{5}, p.y, types.element, 2, compute, CUBLAS_GEMM_DEFAULT);
-    check(2, CUBLAS_OP_N, CUBLAS_OP_N, 4, 1, 0, points_to{0}, p.a, types.element, 4, p.c.subspan(33, 31), types.element,
+    check(2, CUBLAS_OP_N, CUBLAS_OP_N, 4, 1, 2, points_to{7}, p.a, types.element, 4, p.c.subspan(40, 31), types.element,
           2, points_to{6}, p.z, types.element, 4, compute, CUBLAS_GEMM_DEFAULT);
     // No table is needed.
     CHECK(f.gpu.calls("cuLaunchKernel") == 0);
@@ -230,12 +269,11 @@ TEST_CASE_TEMPLATE("gemm_grouped is one call for real numbers", T, float, double
     const three_products<T> p(f);
     const auto types = types_of<T>();
     constexpr double no = CUBLAS_OP_N, yes = CUBLAS_OP_T;
-    // The sum of the last product, whose alpha is zero, has no elements.
     const auto check = [&](math how, cublasComputeType_t compute) {
         auto op = p.grouped();
         op.math = how;
         check_call(f, op, "cublasGemmGroupedBatchedEx", array_of{{no, yes, no}}, array_of{{no, yes, no}},
-                   array_of{{3, 2, 4}}, array_of{{5, 2, 1}}, array_of{{4, 7, 0}}, array_of{{2, 3, 0}}, p.first(),
+                   array_of{{3, 2, 4}}, array_of{{5, 2, 1}}, array_of{{4, 7, 2}}, array_of{{2, 3, 7}}, p.first(),
                    types.element, array_of{{3, 8, 4}}, p.second(), types.element, array_of{{4, 9, 2}},
                    array_of{{0, 5, 6}}, p.results(), types.element, array_of{{6, 2, 4}}, 3, array_of{{1, 1, 1}},
                    compute);
@@ -327,6 +365,10 @@ TEST_CASE("a list counts its products as commands")
     CHECK(commands(p.batched()) == 2);
     // cuBLAS may launch a kernel for each group.
     CHECK(commands(p.grouped()) == 5);
+    // Without tables.
+    auto scaled = p.batched();
+    scaled.alpha = 0;
+    CHECK(commands(scaled) == 3);
 }
 
 TEST_CASE("another thread makes the first call of a kind, and the caller makes later calls")
@@ -343,6 +385,10 @@ TEST_CASE("another thread makes the first call of a kind, and the caller makes l
     CHECK(on_this_thread(p.grouped()));
     auto other = p.grouped();
     other.k[1] = 1;
+    CHECK_FALSE(on_this_thread(other));
+    // cuBLAS chooses other kernels for columns that are aligned differently.
+    other = p.grouped();
+    other.lda[1] = 9;
     CHECK_FALSE(on_this_thread(other));
 }
 

@@ -37,7 +37,7 @@ struct matmul_factors {
 constexpr matmul_shape shapes[] = {{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {33, 17, 45}, {1, 19, 3}, {19, 1, 9}, {5, 6, 1}};
 constexpr transpose ways[] = {transpose::no, transpose::yes, transpose::conjugate};
 // Factors that are exact in every element type.
-constexpr matmul_factors factors[] = {{1, 0}, {-0.5, 0}, {2, -0.25}, {0, 1}};
+constexpr matmul_factors factors[] = {{1, 0}, {-0.5, 0}, {2, -0.25}, {0.5, 1}};
 
 /// The same for real elements.
 transpose transposed(engine& random)
@@ -250,7 +250,7 @@ TEST_CASE("matmul of i8 is exact in i32")
     // `lines`: the rows of D in column-major order, its columns in row-major order.
     constexpr row rows[] = {{4, 4, 4, 0, 0, 1, 1, 0},    {8, 3, 12, 1, 0, 1, 1, 1},  {4, 1, 8, 0, 1, 3, 1, 0},
                             {16, 13, 64, 2, 2, 2, 1, 1}, {8, 5, 16, 0, 0, 1, 2, -3}, {16, 16, 32, 1, 0, 2, -1, 2},
-                            {8, 7, 4, 1, 1, 2, 0, 1}};
+                            {8, 7, 4, 1, 1, 2, -2, 1}};
     test::on_every_device([&](device_fixture& f, engine& random) {
         for (const auto& r : rows)
             for (const auto storage : every_order)
@@ -321,7 +321,7 @@ TEST_CASE("an empty buffer or ref is not an optional operand without a buffer")
 {
     test::on_every_device([&](device_fixture& f, engine&) {
         const auto v = f.upload(std::vector<float>(4, 1)), d = f.upload(std::vector<float>(4, 5));
-        const blas::matmul<float> good{.a = v, .b = v, .d = d, .m = 2, .n = 2, .k = 2, .alpha = 0, .beta = 1};
+        const blas::matmul<float> good{.a = v, .b = v, .d = d, .m = 2, .n = 2, .k = 2, .beta = 1};
         auto op = good;
         op.bias = buffer<float>();
         CHECK(op.bias.has_value());

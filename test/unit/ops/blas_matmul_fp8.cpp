@@ -104,7 +104,7 @@ void check_fp8()
         for (const auto storage : every_order) {
             for (const auto& s : shapes)
                 for (const auto scales : every_scale) {
-                    if (narrow && scales == factor_scales::lines)
+                    if (scales == factor_scales::lines && (narrow || s.batch > 1))
                         continue;
                     auto how = config_of(s, storage);
                     how.scales = scales;
@@ -264,6 +264,31 @@ TEST_CASE("a scale for each row and column may be one scale for a single row or 
                 return;
         }
     });
+}
+
+TEST_CASE(
+    "a result of fp8 with a factor that is a parameter needs C, because a GPU then does not know that beta is zero")
+{
+    using op = blas::matmul<float8_e4m3, float8_e4m3>;
+    constexpr std::size_t side = 16;
+    const auto described = [](bool with_c) {
+        plan_builder b("scaled");
+        const auto x = b.input<float8_e4m3>(side * side);
+        const auto c = b.input<bfloat16>(side * side);
+        const auto y = b.output<float8_e4m3>(side * side);
+        op o{.a = x, .b = x, .d = y, .m = side, .n = side, .k = side, .trans_a = transpose::yes};
+        if (with_c)
+            o.c = c;
+        b.add(o, bind(&op::alpha, b.parameter<float>("alpha")));
+        return b.finish();
+    };
+    const auto refused = described(false);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error() == errc::invalid_argument);
+    CHECK(refused.error().message() ==
+          "plan scaled: op 1 (blas.matmul<f8_e4m3>): c has no buffer, which a result of fp8 needs unless beta is zero "
+          "and no factor is a parameter");
+    CHECK(described(true));
 }
 
 TEST_CASE("scales, the bias and amax_d can be slots of a plan, and the factors its parameters")

@@ -104,6 +104,7 @@ void check_common()
         refused("no columns", invalid, "n is 0", [](Op& o) { o.n = 0; });
         refused("no sums", invalid, "k is 0", [](Op& o) { o.k = 0; });
         refused("no products", invalid, "batch is 0", [](Op& o) { o.batch = 0; });
+        refused("products multiplied by zero", invalid, "alpha is 0", [](Op& o) { o.alpha = 0; });
         refused("more products than cuBLASLt counts", invalid, "batch is 2147483648, must be at most 2147483647",
                 [](Op& o) { o.batch = std::uint64_t(1) << 31; });
         refused("too large", overflow, "m * n * k overflows 64 bits: m is 4294967296, n is 4294967296, k is 4294967296",
@@ -333,7 +334,8 @@ void check_fp8()
                 [](Op& o) { o.amax_d = ref<float>(); });
         refused("two elements for the magnitude", length, "amax_d has 2 elements, must have 1",
                 [](Op& o) { give(o.amax_d, 2); });
-        refused("beta without C", invalid, "c has no buffer, which a result of fp8 needs unless beta is zero",
+        refused("beta without C", invalid,
+                "c has no buffer, which a result of fp8 needs unless beta is zero and no factor is a parameter",
                 [](Op& o) { o.beta = 1; });
         refused.accepted("beta with C", [](Op& o) { o.beta = 1, give(o.c, 256); });
         refused.accepted("a scale and a magnitude of D", [](Op& o) { give(o.scale_d, 1), give(o.amax_d, 1); });
@@ -351,6 +353,14 @@ void check_fp8()
             give(o.scale_a, 1);
             give(o.scale_b, 16);
         });
+        refused("scales of rows and columns in a batch", invalid, "scale_a has 16 elements, must have 1 in a batch",
+                [](Op& o) {
+                    o.batch = 2;
+                    o.stride_d = 256;
+                    resize(o.d, 512);
+                    give(o.scale_a, 16);
+                    give(o.scale_b, 16);
+                });
         refused.accepted("beta without C", [](Op& o) { o.beta = 1; });
     }
 }

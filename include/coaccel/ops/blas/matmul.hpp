@@ -194,8 +194,9 @@ struct matmul_checks {
             return only(o.bias.has_value(), "bias", "real numbers");
         } else if constexpr (float8_element<D>) {
             if (o.beta != 0 && !o.c.has_value())
-                return op_error(errc::invalid_argument, Op::name,
-                                {"c has no buffer, which a result of fp8 needs unless beta is zero"});
+                return op_error(
+                    errc::invalid_argument, Op::name,
+                    {"c has no buffer, which a result of fp8 needs unless beta is zero and no factor is a parameter"});
         }
         return {};
     }
@@ -213,10 +214,11 @@ struct matmul_checks {
         if (columns && !has_each(o.scale_a, o.m))
             return op_error(errc::invalid_argument, Op::name,
                             {"scale_b has a scale for each column, then scale_a needs one for each row"});
-        if (float8_element<typename Op::value_type> && (rows || columns))
+        const bool batch = o.batch > 1;
+        if ((batch || float8_element<typename Op::value_type>) && (rows || columns))
             return op_error(errc::invalid_argument, Op::name,
                             {rows ? "scale_a" : "scale_b", " has ", rows ? o.scale_a.size() : o.scale_b.size(),
-                             " elements, must have 1 with a result of fp8"});
+                             " elements, must have 1 ", batch ? "in a batch" : "with a result of fp8"});
         return {};
     }
 
@@ -278,15 +280,18 @@ private:
 /// A leading dimension of zero means packed matrices. Matrix i of a batch starts i * stride elements after the first
 /// one. C is not read when beta is zero.
 ///
-/// Real numbers are computed in f32 and rounded to the type of D. For results of 16 bits with gelu, a GPU may round
+/// Alpha must not be zero: if beta is one, cuBLASLt then ignores the bias and the activation of a single row or column.
+/// A parameter of a plan is not checked.
+///
+/// Real numbers are computed in f32 and rounded to the type of D. For results of 16 bits with a bias, a GPU may round
 /// once more before it adds the bias.
 ///
 /// i8: without activation and bias. Sums that exceed i32 wrap around.
 ///
 /// fp8: on a GPU of compute capability 8.9 or later. A and B may have scales: the product is multiplied by scale_a and
 /// scale_b. With one scale for each row of A and each column of B, element (i, j) is multiplied by scale_a[i] and
-/// scale_b[j]; on a GPU this needs compute capability 9.0. A result of fp8 is multiplied by scale_d before it is
-/// rounded, and amax_d becomes the greatest magnitude of what is multiplied.
+/// scale_b[j]; this is for single products, and on a GPU needs compute capability 9.0. A result of fp8 is multiplied by
+/// scale_d before it is rounded, and amax_d becomes the greatest magnitude of what is multiplied.
 ///
 /// i8 and fp8: in column-major order A must be transposed and B not; in row-major order B must be transposed and A not.
 /// k, the rows of D (in row-major order its columns), the leading dimensions, the strides, and the places of A, B, C
@@ -348,6 +353,8 @@ struct matmul {
                  detail::check_value(name, "activation", activation), detail::check_value(name, "math", math),
                  detail::check_int(name, "batch", batch)}))
             return ec;
+        if (alpha == 0)
+            return detail::is_zero(name, "alpha");
         if (auto ec = checks.operands())
             return ec;
         if (auto ec = checks.extras())

@@ -153,9 +153,9 @@ namespace coaccel::jit {
 /// The valid argument types of a kernel launch: in, out, inout; numbers, enumerations and small trivially copyable
 /// structures.
 template <class A>
-concept argument = (detail::is_operand<A> && !detail::is_optional<A>) ||
-                   (detail::is_jit_value<A>() && !detail::has_operands<A> && !detail::is_ref<A> &&
-                    !detail::is_plan_parameter<A>);
+concept argument =
+    (detail::is_operand<A> && !detail::is_optional<A>) ||
+    (detail::is_jit_value<A>() && !detail::has_operands<A> && !detail::is_ref<A> && !detail::is_plan_parameter<A>);
 
 /// The valid parameter types of a host function: pointers to elements, and the values of `argument`.
 template <class P>
