@@ -17,14 +17,17 @@ std::optional<std::pair<const op_field*, const op_field*>> find_overlap(const li
     const auto& operands = o.info->operands;
     if (o.info->may_overlap)
         return std::nullopt;
-    for (auto a = operands.begin(); a != operands.end(); ++a)
+    for (auto a = operands.begin(); a != operands.end(); ++a) {
+        const any_ref x = ref_of(o, *a);
+        if (has_none(*a, x))
+            continue;
         for (auto b = std::next(a); b != operands.end(); ++b) {
-            const any_ref x = ref_of(o, *a);
             const any_ref y = ref_of(o, *b);
-            if ((writes(a->mode) || writes(b->mode)) && same(x, y) && x.offset < y.offset + y.size &&
-                y.offset < x.offset + x.size)
+            if (!has_none(*b, y) && (writes(a->mode) || writes(b->mode)) && same(x, y) &&
+                x.offset < y.offset + y.size && y.offset < x.offset + x.size)
                 return std::pair(&*a, &*b);
         }
+    }
     return std::nullopt;
 }
 

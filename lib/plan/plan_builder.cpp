@@ -147,7 +147,7 @@ bool accept_field(plan_draft& draft, const op_info& info, const detail::bound_fi
 }
 
 /// What a refused slot returns. Its ops need no error of their own, because finish() returns the first one.
-any_ref no_slot(dtype type) noexcept
+any_ref refused_slot(dtype type) noexcept
 {
     return {.type = type};
 }
@@ -167,21 +167,21 @@ plan_builder::~plan_builder() = default;
 any_ref plan_builder::add_slot(slot_kind kind, dtype type, std::uint64_t count, std::string name)
 {
     auto s = make_slot(draft_, kind, type, count, std::move(name));
-    return accept_slot(draft_, s) ? append(draft_, std::move(s), {}) : no_slot(type);
+    return accept_slot(draft_, s) ? append(draft_, std::move(s), {}) : refused_slot(type);
 }
 
 any_ref plan_builder::add_shaped(slot_kind kind, dtype type, plan_shape shape, std::string name)
 {
     auto s = make_slot(draft_, kind, type, shape.count(), std::move(name));
     s.shape = std::move(shape);
-    return accept_shape(draft_, s) && accept_slot(draft_, s) ? append(draft_, std::move(s), {}) : no_slot(type);
+    return accept_shape(draft_, s) && accept_slot(draft_, s) ? append(draft_, std::move(s), {}) : refused_slot(type);
 }
 
 any_ref plan_builder::add_copy(slot_kind kind, dtype type, std::span<const std::byte> bytes, std::string name)
 {
     auto s = make_slot(draft_, kind, type, bytes.size() / size_of(type), std::move(name));
     if (!accept_slot(draft_, s))
-        return no_slot(type);
+        return refused_slot(type);
     const auto copy = std::make_shared_for_overwrite<std::byte[]>(bytes.size());
     std::memcpy(copy.get(), bytes.data(), bytes.size());
     plan_content content{.data = {copy, copy.get()},
@@ -196,7 +196,7 @@ any_ref plan_builder::add_content(slot_kind kind, dtype type, std::uint64_t coun
 {
     auto s = make_slot(draft_, kind, type, count, std::move(name));
     if (!accept_slot(draft_, s))
-        return no_slot(type);
+        return refused_slot(type);
     const auto id = detail::hash_content(data.get(), s.bytes());
     plan_content content{.data = std::move(data), .bytes = s.bytes(), .id = id, .identity = {}};
     return append(draft_, std::move(s), std::move(content));

@@ -140,6 +140,13 @@ inline any_ref ref_of(const listed_op& o, const op_field& f) noexcept
     return r;
 }
 
+/// Whether the operand is an element of a list and has no buffer. Texts and files leave it out: a list of two products
+/// has 90 of them. The names of such operands end with an index.
+inline bool is_unused_element(const op_field& f, const any_ref& r) noexcept
+{
+    return has_none(f, r) && f.name.ends_with(']');
+}
+
 /// How the op uses the operand, given the values of its fields.
 inline access mode_of(const listed_op& o, const op_field& f) noexcept
 {

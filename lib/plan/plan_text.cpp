@@ -64,11 +64,13 @@ std::string text_of(const plan_data& plan, std::size_t at, generator_numbers& nu
     }
     for (std::size_t i = 0; i < o.info->fields.size(); ++i) {
         const op_field& f = o.info->fields[i];
-        if (const plan_binding* b = binding_of(plan, at, i))
+        if (const plan_binding* b = binding_of(plan, at, i)) {
             add(f.name, escape_text(plan.slots[b->slot].name));
-        else
-            add(f.name, f.what == op_field::kind::operand ? text_of(plan, ref_of(o, f))
-                                                          : value_text(f, field_data(o, f), numbers));
+        } else if (f.what != op_field::kind::operand) {
+            add(f.name, value_text(f, field_data(o, f), numbers));
+        } else if (const any_ref r = ref_of(o, f); !is_unused_element(f, r)) {
+            add(f.name, text_of(plan, r));
+        }
     }
     if (const capture_obstacle why = obstacle_of(o); why != capture_obstacle::none)
         made.append("; cannot be captured: ").append(to_string(why));

@@ -53,11 +53,13 @@ error_code op_writer::write_fields(std::size_t at)
         return not_savable(plan_, at, {"it is not an operation of the library"});
     out_["fields"].begin_record();
     for (const op_field& f : o.info->fields) {
-        out_[f.name];
-        if (f.what == op_field::kind::operand)
-            values_.operand(f, ref_of(o, f));
-        else
+        if (f.what != op_field::kind::operand) {
+            out_[f.name];
             values_.value(f, field_data(o, f));
+        } else if (const any_ref r = ref_of(o, f); !is_unused_element(f, r)) {
+            out_[f.name];
+            values_.operand(f, r);
+        }
     }
     out_.end();
     return {};

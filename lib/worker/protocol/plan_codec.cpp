@@ -5,7 +5,6 @@
 
 #include <coaccel/core/detail/op_error.hpp>
 #include <coaccel/core/detail/transfer_ops.hpp>
-#include <coaccel/ops/jit/occupancy.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -325,16 +324,18 @@ private:
     bool check_overlap(std::uint32_t i, const listed_op& o)
     {
         const auto& fields = o.info->operands;
-        for (std::size_t a = 0; a < fields.size(); ++a)
+        for (std::size_t a = 0; a < fields.size(); ++a) {
+            const any_ref& x = ref_at(o, fields[a]);
+            if (detail::has_none(fields[a], x))
+                continue;
             for (std::size_t b = a + 1; b < fields.size(); ++b) {
-                if (!writes(fields[a].mode) && !writes(fields[b].mode))
-                    continue;
-                const any_ref &x = ref_at(o, fields[a]), &y = ref_at(o, fields[b]);
-                if (detail::has_none(fields[a], x) || detail::has_none(fields[b], y))
+                const any_ref& y = ref_at(o, fields[b]);
+                if (detail::has_none(fields[b], y) || (!writes(fields[a].mode) && !writes(fields[b].mode)))
                     continue;
                 if ((x.slot != y.slot || !o.info->may_overlap) && share_memory(x, y))
                     return malformed_op(i, *o.info, {fields[a].name, " and ", fields[b].name, " overlap"});
             }
+        }
         return true;
     }
 
@@ -397,11 +398,11 @@ error_code check_plan_op(const op_info& info) noexcept
         return detail::op_error(errc::not_isolatable, info.name,
                                 {"the function is code of this process, and the device is in a worker process; put it "
                                  "into a plug-in and use plugin::call, or use isolation::in_process"});
-    if (info.id == info_of<jit::occupancy_op>().id)
-        return detail::op_error(errc::not_isolatable, info.name, {"nothing receives its reply in a plan"});
     if (info.role != op_role::compute || info.lib == library::plan)
         return detail::op_error(errc::not_isolatable, info.name,
                                 {"it uses memory of the caller, which a plan in a worker process does not have"});
+    if (info.reply_size != 0 && std::ranges::none_of(info.operands, [](const op_field& f) { return writes(f.mode); }))
+        return detail::op_error(errc::not_isolatable, info.name, {"nothing receives its reply in a plan"});
     return {};
 }
 

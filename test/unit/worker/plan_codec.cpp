@@ -5,6 +5,7 @@
 #include "plan_samples.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/core/tune.hpp>
 #include <coaccel/ops/jit/launch.hpp>
 #include <coaccel/ops/jit/occupancy.hpp>
 #include <coaccel/ops/plugin.hpp>
@@ -450,7 +451,7 @@ TEST_CASE("too many slots or ops are refused before they are read")
     CHECK(decode(ops).why.message().find("65536 ops") != std::string::npos);
 }
 
-TEST_CASE("user functions, transfers and questions about kernels cannot be in a plan of a worker")
+TEST_CASE("user functions, transfers, and ops that only have a reply cannot be in a plan of a worker")
 {
     CHECK_FALSE(check_plan_op(info_of<blas::axpy<float>>()));
     op_info user;
@@ -460,7 +461,29 @@ TEST_CASE("user functions, transfers and questions about kernels cannot be in a 
     CHECK(check_plan_op(user).message().starts_with("user.submit: the function is code of this process"));
     CHECK(check_plan_op(info_of<detail::write_op<float>>()) == errc::not_isolatable);
     CHECK(check_plan_op(info_of<detail::plan_unload_op>()) == errc::not_isolatable);
-    CHECK(check_plan_op(info_of<jit::occupancy_op>()) == errc::not_isolatable);
+    CHECK_FALSE(check_plan_op(info_of<blas::matmul<float>>()));
+    for (const op_info* info :
+         {&info_of<jit::occupancy_op>(), &info_of<tune<blas::matmul<float>>>(), &info_of<blas::dot<float>>()}) {
+        CHECK(check_plan_op(*info) == errc::not_isolatable);
+        CHECK(check_plan_op(*info).message() == info->name + ": nothing receives its reply in a plan");
+    }
+}
+
+TEST_CASE("a measurement is malformed as an op of a plan, although its worker can run it")
+{
+    using measured = tune<blas::matmul<float>>;
+    plan_data p = *test::sample_optional();
+    REQUIRE(p.ops[0].info == &info_of<blas::matmul<float>>());
+    static_assert(sizeof(measured) == sizeof(blas::matmul<float>));
+    p.ops[0].info = &info_of<measured>();
+    const test::no_kernels none;
+    auto here = test::sample_environment(none);
+    here.describe = [](std::uint64_t id) {
+        return id == info_of<measured>().id ? &info_of<measured>() : test::describe_sample_op(id);
+    };
+    const auto got = decode_plan(encoded(p), here);
+    CHECK(got.status == plan_status::malformed);
+    CHECK(got.why.message() == "plan: op 1 (blas.matmul<f32 from f32> tuned): it cannot be in a plan");
 }
 
 TEST_CASE("mutated plans are decoded to what they say, or refused")
@@ -491,8 +514,10 @@ TEST_CASE("mutated plans are decoded to what they say, or refused")
             for (const auto& o : got.plan.ops)
                 for (std::size_t n = 0; n < o.info->operands.size(); ++n) {
                     const any_ref& ref = ref_of(o, n);
-                    if (o.info->operands[n].optional && ref.is_none())
+                    if (o.info->operands[n].optional && ref.is_none()) {
+                        REQUIRE(ref.type == o.info->operands[n].type);
                         continue;
+                    }
                     REQUIRE(ref.slot < got.plan.slots.size());
                     const auto& s = got.plan.slots[ref.slot];
                     REQUIRE(ref.offset + ref.size <= s.count);
