@@ -11,10 +11,15 @@ bool conflict(const bound_op& a, const bound_op& b) noexcept
 {
     const auto& first = a.info->operands;
     const auto& second = b.info->operands;
-    for (std::size_t i = 0; i < first.size(); ++i)
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        const any_ref& ref = operand_of(a, i);
+        // Most operands of a list may have no buffer.
+        if (ref.size == 0)
+            continue;
         for (std::size_t j = 0; j < second.size(); ++j)
-            if ((writes(first[i].mode) || writes(second[j].mode)) && overlap(operand_of(a, i), operand_of(b, j)))
+            if (overlap(ref, operand_of(b, j)) && (writes(first[i].mode) || writes(second[j].mode)))
                 return true;
+    }
     return false;
 }
 

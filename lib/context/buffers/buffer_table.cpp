@@ -88,10 +88,4 @@ error_code check_origin(const any_ref& ref, context_identity identity) noexcept
     return ref.generation == identity.generation ? error_code() : make_error_code(errc::stale_ref);
 }
 
-bool overlap(const any_ref& a, const any_ref& b) noexcept
-{
-    return a.size != 0 && b.size != 0 && a.slot == b.slot && a.version == b.version && a.offset < b.offset + b.size &&
-           b.offset < a.offset + a.size;
-}
-
 } // namespace coaccel::detail

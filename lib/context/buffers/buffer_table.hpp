@@ -80,7 +80,11 @@ private:
 COACCEL_DECL error_code check_origin(const any_ref& ref, context_identity identity) noexcept;
 
 /// Whether two refs of one context share an element.
-COACCEL_DECL bool overlap(const any_ref& a, const any_ref& b) noexcept;
+inline bool overlap(const any_ref& a, const any_ref& b) noexcept
+{
+    return a.size != 0 && b.size != 0 && a.slot == b.slot && a.version == b.version && a.offset < b.offset + b.size &&
+           b.offset < a.offset + a.size;
+}
 
 } // namespace coaccel::detail
 

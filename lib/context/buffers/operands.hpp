@@ -26,10 +26,15 @@ inline element_range elements_of(const any_ref& ref, std::uint64_t size) noexcep
 inline std::optional<std::pair<std::size_t, std::size_t>> find_overlap(const bound_op& o) noexcept
 {
     const auto& fields = o.info->operands;
-    for (std::size_t a = 0; a < fields.size(); ++a)
+    for (std::size_t a = 0; a < fields.size(); ++a) {
+        const any_ref& first = operand_of(o, a);
+        // Most operands of a list may have no buffer.
+        if (first.size == 0)
+            continue;
         for (std::size_t b = a + 1; b < fields.size(); ++b)
-            if ((writes(fields[a].mode) || writes(fields[b].mode)) && overlap(operand_of(o, a), operand_of(o, b)))
+            if (overlap(first, operand_of(o, b)) && (writes(fields[a].mode) || writes(fields[b].mode)))
                 return std::pair(a, b);
+    }
     return std::nullopt;
 }
 

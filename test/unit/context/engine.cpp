@@ -2,6 +2,7 @@
 #include "support/context_cases.hpp"
 #include "support/host_world.hpp"
 
+#include <coaccel/ops/blas/level3_lists.hpp>
 #include <coaccel/ops/blas/matmul.hpp>
 
 // The conformance suite on the CPU, and cases that only the host backend can show.
@@ -99,8 +100,7 @@ TEST_CASE("an op waits for its optional operands only if they have a buffer")
             (void)d.context->turn(clock::now());
             CHECK_FALSE(d.has_ended(biased));
             before.gate.open();
-            d.run_until([&] { return d.has_ended(biased); });
-            CHECK(d.has_ended(before.op));
+            d.run_until([&] { return d.has_ended(biased) && d.has_ended(before.op); });
             CHECK_FALSE(d.outcome(biased));
             CHECK(d.read(out) == std::vector<float>{17, 30, 25, 42});
         },
@@ -109,30 +109,62 @@ TEST_CASE("an op waits for its optional operands only if they have a buffer")
 
 TEST_CASE("an optional operand that is written is ordered with later uses, and one without a buffer with nothing")
 {
-    for_each_context([](context_world& w) {
-        using op_type = blas::matmul<float8_e4m3, float8_e4m3>;
-        context_driver d(w);
-        const auto matrix = [&] { return ref<float8_e4m3>::from_raw(d.allocate(256, dtype_v<float8_e4m3>)); };
-        const auto a = matrix(), out = matrix();
-        const auto most = d.floats(1);
-        exec<memory::fill<float8_e4m3>> ones(memory::fill<float8_e4m3>{a, float8_e4m3(1.0f)}, exec_options{});
-        d.submit(ones);
-        op_type product{.a = a, .b = a, .d = out, .m = 16, .n = 16, .k = 16, .trans_a = blas::transpose::yes};
-        exec<op_type> plain(product, exec_options{});
-        product.amax_d = most;
-        exec<op_type> measured(product, exec_options{});
-        exec<memory::fill<float>> again(memory::fill<float>{most, -1.0f}, exec_options{});
-        exec<op_type> last(product, exec_options{});
-        d.submit(plain);
-        d.submit(measured);
-        d.submit(again);
-        d.submit(last);
-        d.run_until([&] { return d.has_ended(last) && d.has_ended(plain); });
-        for (detail::request* r : {static_cast<detail::request*>(&plain), static_cast<detail::request*>(&measured),
-                                   static_cast<detail::request*>(&again), static_cast<detail::request*>(&last)})
-            CHECK_FALSE(d.outcome(*r));
-        CHECK(d.read(most) == std::vector<float>{16});
-    });
+    for_each_context(
+        [](context_world& w) {
+            using op_type = blas::matmul<float8_e4m3, float8_e4m3>;
+            context_driver d(w);
+            const auto on_lane = [](int lane) {
+                exec_options how;
+                how.lane = lane;
+                return how;
+            };
+            const auto matrix = [&] { return ref<float8_e4m3>::from_raw(d.allocate(256, dtype_v<float8_e4m3>)); };
+            const auto a = matrix(), out = matrix();
+            const auto most = d.floats(1), scale = d.floats(1), other = d.floats(1);
+            exec<memory::fill<float8_e4m3>> ones(memory::fill<float8_e4m3>{a, float8_e4m3(1.0f)}, exec_options{});
+            REQUIRE_FALSE(d.outcome_of(ones));
+            d.write(scale, {1});
+            op_type product{
+                .a = a, .b = a, .d = out, .scale_a = scale, .m = 16, .n = 16, .k = 16, .trans_a = blas::transpose::yes};
+
+            // The product waits for its scale, and the fill for the product.
+            gated first(w, scale);
+            first.op.options.lane = 0;
+            d.submit(first.op);
+            first.gate.wait_for(1);
+            product.amax_d = most;
+            exec<op_type> measured(product, on_lane(1));
+            exec<memory::fill<float>> again(memory::fill<float>{most, -1.0f}, on_lane(2));
+            exec<memory::fill<float>> unrelated(memory::fill<float>{other, 1.0f}, on_lane(3));
+            d.submit(measured);
+            d.submit(again);
+            d.submit(unrelated);
+            d.run_until([&] { return d.has_ended(unrelated); });
+            CHECK_FALSE(d.has_ended(measured));
+            CHECK_FALSE(d.has_ended(again));
+            first.gate.open();
+            d.run_until([&] { return d.has_ended(first.op) && d.has_ended(measured) && d.has_ended(again); });
+            CHECK_FALSE(d.outcome(measured));
+            CHECK_FALSE(d.outcome(again));
+            CHECK(d.read(most) == std::vector<float>{-1});
+
+            gated second(w, scale);
+            second.op.options.lane = 0;
+            d.submit(second.op);
+            second.gate.wait_for(1);
+            product.amax_d = {};
+            exec<op_type> plain(product, on_lane(1));
+            exec<memory::fill<float>> beside(memory::fill<float>{most, 2.0f}, on_lane(2));
+            d.submit(plain);
+            d.submit(beside);
+            d.run_until([&] { return d.has_ended(beside); });
+            CHECK_FALSE(d.has_ended(plain));
+            second.gate.open();
+            d.run_until([&] { return d.has_ended(second.op) && d.has_ended(plain); });
+            CHECK_FALSE(d.outcome(plain));
+            CHECK(d.read(most) == std::vector<float>{2});
+        },
+        true);
 }
 
 TEST_CASE("an optional operand that is empty or invalid is refused as any other")
@@ -168,6 +200,22 @@ TEST_CASE("an optional operand that is empty or invalid is refused as any other"
         CHECK(d.read(out) == std::vector<float>{1, 2, 3, 4});
         exec<op> r(good, exec_options{});
         CHECK_FALSE(d.outcome_of(r));
+    });
+}
+
+TEST_CASE("elements of a list that have elements but no buffer are refused, not compared")
+{
+    for_each_context([](context_world& w) {
+        using op = blas::gemm_batched<float>;
+        context_driver d(w);
+        const auto a = d.floats(4);
+        op list{.m = 2, .n = 2, .k = 2};
+        list.add(a, a, d.floats(4));
+        list.c[1] = list.c[2] = ref<float>::from_raw({.slot = any_ref::no_slot, .size = 4, .type = dtype::f32});
+        exec<op> r(list, exec_options{});
+        const auto ec = d.outcome_of(r);
+        CHECK(ec == errc::invalid_argument);
+        CHECK(ec.message() == "blas.gemm_batched: product 1 has a buffer, but count is 1");
     });
 }
 

@@ -4,6 +4,7 @@
 #include "support/dense.hpp"
 
 #include <coaccel/core/detail/transfer_ops.hpp>
+#include <coaccel/ops/blas/level3_lists.hpp>
 #include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -80,6 +81,31 @@ TEST_CASE("two requests conflict when one writes elements that the other uses")
     CHECK(detail::conflict(a, copying(elements(3, 0, 1), elements(0, 5, 6))));
     CHECK(detail::conflict(copying(elements(3, 0, 1), elements(0, 5, 6)), a));
     CHECK_FALSE(detail::conflict(a, copying(elements(3, 0, 1), elements(0, 10, 11))));
+}
+
+TEST_CASE("operands without a buffer conflict with nothing")
+{
+    using list = blas::gemm_batched<float>;
+    const auto product = [](std::uint32_t from, std::uint32_t to) {
+        list op{.m = 2, .n = 2, .k = 2};
+        op.add(elements(from, 0, 4), elements(from, 0, 4), elements(to, 0, 4));
+        return op;
+    };
+    const list first = product(1, 2), same = product(1, 3), reader = product(2, 4), writer = product(5, 1);
+    const auto conflicts = [](const list& a, const list& b) {
+        const other_op x(info_of<list>(), &a), y(info_of<list>(), &b);
+        return detail::conflict(x, y);
+    };
+    CHECK_FALSE(conflicts(first, same));
+    CHECK(conflicts(first, first));
+    CHECK(conflicts(first, reader));
+    CHECK(conflicts(reader, first));
+    CHECK(conflicts(first, writer));
+    list longer = product(6, 7);
+    longer.add(elements(8, 0, 4), elements(2, 0, 4), elements(9, 0, 4));
+    CHECK(conflicts(first, longer));
+    CHECK(conflicts(longer, first));
+    CHECK_FALSE(conflicts(same, longer));
 }
 
 TEST_CASE("only ops that use nothing but their operands may overtake")

@@ -85,6 +85,22 @@ TEST_CASE_FIXTURE(fixture, "a request and a release wait for the copy of their b
     CHECK_FALSE(must_wait(2));
 }
 
+TEST_CASE_FIXTURE(fixture, "an operand without a buffer waits for nothing")
+{
+    using product = blas::matmul<float>;
+    product op{.a = buffer(1), .b = buffer(2), .d = buffer(3), .m = 2, .n = 2, .k = 2};
+    exec<product> plain(op, exec_options{});
+    op.bias = buffer(4);
+    exec<product> biased(op, exec_options{});
+    unsent = {4, any_ref::no_slot};
+    CHECK_FALSE(must_wait(plain));
+    CHECK(must_wait(biased));
+    // Nor does anything wait for it.
+    held.add(plain);
+    CHECK_FALSE(must_wait(fill(5)));
+    CHECK(must_wait(fill(3)));
+}
+
 TEST_CASE_FIXTURE(fixture, "a slot of another device is another buffer")
 {
     unsent = {1};
