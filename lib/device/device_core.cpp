@@ -209,8 +209,9 @@ next_turn device_core::work(clock::duration patience)
     if (life_.open())
         serve_side_calls();
     advance_durable();
-    // A suspect that can start does not wait for further instances, which only other runs need.
-    if (admission_.isolating())
+    // A suspect that can start does not wait for plans that others need. An unload is short, and has a caller who
+    // waits.
+    if (admission_.isolating() && !plans_.unloads_soon())
         launch();
     advance_plans();
     launch();

@@ -142,7 +142,7 @@ private:
     /// A suspect can start, and the next request for a plan only makes one more instance of a plan that has one.
     bool plans_can_wait() noexcept
     {
-        return admission_.isolating() && admission_.front() && !plans_.next_is_first() && !isolates_load();
+        return admission_.isolating() && admission_.front() && plans_.next_is_extension() && !isolates_load();
     }
     /// A suspect plan is about to be loaded, or is being loaded: nothing else starts.
     bool isolates_load() const noexcept { return life_.open() && load_isolation_.holds(plans_.loads_suspect(now_)); }

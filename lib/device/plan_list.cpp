@@ -21,6 +21,12 @@ std::size_t wanted_instances(const loaded_plan& p) noexcept
     return p.pool.is_short() ? most : std::min(initial, most);
 }
 
+/// Whether an instance of the plan, or the plan itself, can be unloaded.
+bool can_unload(const std::shared_ptr<loaded_plan>& p) noexcept
+{
+    return p->closing && p->running() == 0;
+}
+
 /// The plan leaves the device. Its handles may exist for any time, so the memory that it owns is given up here.
 void leave(loaded_plan& p) noexcept
 {
@@ -62,7 +68,7 @@ std::unique_ptr<load_part> plan_list::make_next(sharing can_share)
     if (loading_)
         return loading_->next();
     for (const auto& p : all_)
-        if (p->closing && p->running() == 0)
+        if (can_unload(p))
             return unload_one(*p);
     loaded_plan* p = next_to_extend();
     if (!p)
@@ -87,16 +93,20 @@ std::uint64_t plan_list::chain_of(const loaded_plan& p, std::size_t instances) n
 
 bool plan_list::has_next() const noexcept
 {
-    const auto can_unload = [](const auto& p) { return p->closing && p->running() == 0; };
     return !pending_ && (loading_ || next_to_extend() || std::ranges::any_of(all_, can_unload));
 }
 
-bool plan_list::next_is_first() const noexcept
+bool plan_list::unloads_soon() const noexcept
 {
-    if (loading_)
-        return loading_->plan().instances.empty();
-    const loaded_plan* const p = next_to_extend();
-    return p && p->instances.empty();
+    // The first instance may have many constants.
+    const bool loads_first = loading_ && loading_->plan().instances.empty();
+    return !loads_first && std::ranges::any_of(all_, can_unload);
+}
+
+bool plan_list::next_is_extension() const noexcept
+{
+    const loaded_plan* const p = loading_ ? &loading_->plan() : next_to_extend();
+    return p && !p->instances.empty() && !unloads_soon();
 }
 
 /// First those that cannot run at all, so that after the loss of a context every plan can run soon.

@@ -68,8 +68,10 @@ public:
         return loading_ && loading_->loads_instance() && loading_->plan().loads.suspect(now);
     }
 
-    /// Whether the next request is for a plan that has no instance yet.
-    bool next_is_first() const noexcept;
+    /// Whether a plan is unloaded next, or as soon as another one has one more instance.
+    bool unloads_soon() const noexcept;
+    /// Whether the next request only makes one more instance of a plan that has one, and no unload waits for it.
+    bool next_is_extension() const noexcept;
 
     /// The request that `next` returned has ended; consumes it.
     news finished(load_part& part, const error_code& ec);

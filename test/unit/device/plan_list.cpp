@@ -98,6 +98,47 @@ TEST_CASE("whichever request of the load of equal constants fails, nothing is le
     }
 }
 
+TEST_CASE_FIXTURE(fixture, "one more instance of a plan is an extension, but not while another plan can be unloaded")
+{
+    CHECK_FALSE(plans.next_is_extension());
+    const auto a = add(make_plan(1), {.instances = 3, .initial = 3});
+    const auto b = add(make_plan(2));
+    // The first instances, of both plans, are none.
+    while (b->instances.empty()) {
+        CHECK_FALSE(plans.next_is_extension());
+        REQUIRE(context.step());
+    }
+    CHECK(a->instances.size() == 1);
+    CHECK(plans.next_is_extension());
+    REQUIRE(context.step());
+    // An extension has begun.
+    CHECK(plans.next_is_extension());
+    CHECK_FALSE(plans.unloads_soon());
+    b->closing = true;
+    while (!b->gone) {
+        CHECK(plans.unloads_soon());
+        CHECK_FALSE(plans.next_is_extension());
+        REQUIRE(context.step());
+    }
+    CHECK(a->instances.size() == 2);
+    CHECK_FALSE(plans.unloads_soon());
+    CHECK(plans.next_is_extension());
+    context.run();
+    CHECK_FALSE(plans.next_is_extension());
+    CHECK(a->instances.size() == 3);
+    // While a plan gets its first instance, unloads wait.
+    const auto c = add(make_plan(3));
+    REQUIRE(context.step());
+    a->closing = true;
+    while (c->instances.empty()) {
+        CHECK_FALSE(plans.unloads_soon());
+        CHECK_FALSE(plans.next_is_extension());
+        REQUIRE(context.step());
+    }
+    CHECK(plans.unloads_soon());
+    CHECK_FALSE(plans.next_is_extension());
+}
+
 TEST_CASE_FIXTURE(fixture, "an instance that cannot be unloaded counts as unloaded, and the error is passed on")
 {
     const auto p = add(make_plan(), {.instances = 2, .initial = 2});

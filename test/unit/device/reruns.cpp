@@ -1,4 +1,5 @@
 #include "rerun_fixture.hpp"
+#include "support/gate.hpp"
 
 namespace test_device_reruns {
 
@@ -128,6 +129,36 @@ TEST_CASE_FIXTURE(fixture, "suspects run before their plan has all instances aga
     wait_for_all();
     CHECK(succeeded() == 8);
     test::run_until(io, [&] { return stats().plans.front().instances == 8; });
+}
+
+TEST_CASE("a plan is unloaded between suspects, before their plan has all instances again")
+{
+    fixture f([](device_options& o) { o.host.threads = 1; });
+    const plan p = f.load({.instances = 8, .initial = 8});
+    const plan other = f.load(test::axpy_plan(), {});
+    const auto x = f.alloc<float>(1);
+    // All runs are on the context when it is lost.
+    test::gate gate;
+    f.gpu.async_submit(in(x), test::gate_op{&gate}, [](error_code) {});
+    test::run_until(f.io, [&] { return gate.reached(1); });
+    for (int i = 0; i < 8; ++i)
+        f.start(p);
+    test::run_until(f.io, [&] { return f.stats().in_flight == 9; });
+    f.injector.poison();
+    gate.open();
+    test::run_until(f.io, [&] { return f.succeeded() > 0; });
+    error_code unloaded = errc::no_value;
+    std::size_t before = 0;
+    other.async_unload([&](error_code ec) {
+        unloaded = ec;
+        before = f.succeeded();
+    });
+    test::run_until(f.io, [&] { return unloaded != errc::no_value; });
+    CHECK_FALSE(unloaded);
+    CHECK(before < 8);
+    f.wait_for_all();
+    CHECK(f.succeeded() == 8);
+    CHECK(f.stats().reruns == 8);
 }
 
 TEST_CASE_FIXTURE(fixture, "ops that can be repeated are suspects too")
