@@ -1,5 +1,6 @@
 #include "durable_fixture.hpp"
 
+#include <coaccel/core/tune.hpp>
 #include <coaccel/ops/blas/matmul.hpp>
 
 namespace test_device_durable_buffers {
@@ -200,6 +201,21 @@ TEST_CASE("writers on a lost context make their buffer suspect")
     f.all.end(write, errc::invalid_argument);
     CHECK(b.status->suspect);
     CHECK_FALSE(f.all.trust(y.raw()));
+    CHECK_FALSE(b.status->suspect);
+}
+
+TEST_CASE("a measurement on a lost context makes no buffer suspect, because it writes none")
+{
+    using product = blas::matmul<float>;
+    fixture f;
+    call a, b;
+    const auto x = f.make(a).first(4), y = f.make(b).first(4);
+    one<tune<product>> r(tune<product>{{.a = x, .b = x, .d = y, .m = 2, .n = 2, .k = 2}});
+    CHECK_FALSE(f.all.begin(r));
+    CHECK(r.op.op.d.raw.generation == f.generation);
+    f.all.end(r, errc::context_lost);
+    f.lose(loss_cause::outside);
+    CHECK_FALSE(a.status->suspect);
     CHECK_FALSE(b.status->suspect);
 }
 

@@ -1,10 +1,11 @@
 #include "support/device_fixture.hpp"
+#include "support/gate.hpp"
 
 #include <coaccel/ops/blas.hpp>
+#include <coaccel/ops/memory.hpp>
 
 #include <doctest/doctest.h>
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -89,40 +90,60 @@ TEST_CASE("an op that is refused gives its error")
         CHECK(error(op) == errc::out_of_bounds);
         CHECK(error(op).message() == "blas.matmul: bias has 0 elements, needs 2");
         op = f.product();
-        op.c = f.result;
-        CHECK(error(op) == errc::overlap);
-        CHECK(error(op).message() == "blas.matmul: d and c overlap");
-        op = f.product();
         f.one.reset();
         CHECK(error(op) == errc::released_ref);
         CHECK(error(op).message() == "blas.matmul: the buffer of a has been released");
     }
 }
 
-TEST_CASE("a measurement is ordered with other ops on its operands")
+TEST_CASE("operands of a measurement may overlap, because it writes none of them")
 {
     for (const auto& options : test::host_devices()) {
         fixture f(options);
-        int ended = 0;
-        std::optional<tuning> measured;
-        f.gpu.async_exec(f.product(), [&](error_code ec) {
-            CHECK_FALSE(ec);
-            ++ended;
-        });
-        f.gpu.async_tune(f.product(), [&](error_code ec, const tuning& t) {
-            CHECK_FALSE(ec);
-            measured = t;
-            ++ended;
-        });
-        f.gpu.async_exec(blas::scal<float>{.x = f.result, .n = 4, .alpha = 3}, [&](error_code ec) {
-            CHECK_FALSE(ec);
-            ++ended;
-        });
-        CHECK(ended == 0);
-        test::run_until(f.io, [&] { return ended == 3; });
-        CHECK(measured.has_value());
-        CHECK(f.download(f.result) == std::vector<float>{3, 0, 0, 3});
+        auto op = f.product();
+        op.c = f.result;
+        CHECK(f.error_of(op) == errc::overlap);
+        const auto measured = await(f.io, f.gpu.async_tune(op));
+        REQUIRE_MESSAGE(measured, measured.error().message());
+        CHECK(f.download(f.result) == std::vector<float>{5, 6, 7, 8});
     }
+}
+
+TEST_CASE("a measurement waits for ops that write its operands, and later writers wait for it")
+{
+    fixture f(test::pool_options());
+    const auto other = f.alloc<float>(4);
+    test::gate gate;
+    bool measured = false, overwritten = false;
+    f.gpu.async_submit(inout(f.one), test::gate_op{&gate}, [](error_code) {});
+    f.gpu.async_tune(f.product(), [&](error_code ec, const tuning&) {
+        CHECK_FALSE(ec);
+        CHECK(gate.is_open());
+        measured = true;
+    });
+    // Its only operand is one that the measurement reads.
+    f.gpu.async_exec(memory::fill<float>{f.result, 3}, [&](error_code ec) {
+        CHECK_FALSE(ec);
+        CHECK(gate.is_open());
+        overwritten = true;
+    });
+    CHECK_FALSE(f.error_of(memory::fill<float>{other, 1}));
+    CHECK_FALSE(measured);
+    CHECK_FALSE(overwritten);
+    gate.open();
+    test::run_until(f.io, [&] { return measured && overwritten; });
+    CHECK(f.download(f.result) == std::vector<float>(4, 3));
+}
+
+TEST_CASE("a measurement and an op that reads its operands do not wait for each other")
+{
+    fixture f(test::pool_options());
+    test::gate gate;
+    f.gpu.async_submit(in(f.result), test::gate_op{&gate}, [](error_code) {});
+    const auto measured = await(f.io, f.gpu.async_tune(f.product()));
+    CHECK(measured);
+    CHECK_FALSE(gate.is_open());
+    gate.open();
 }
 
 TEST_CASE("a coroutine awaits a measurement with the default token")

@@ -12,8 +12,11 @@
 namespace coaccel::detail {
 
 template <class... Args>
-inline constexpr std::size_t operand_count =
-    (std::size_t(is_operand<std::decay_t<Args>> && !is_optional<std::decay_t<Args>>) + ... + 0);
+inline constexpr std::size_t operand_count = (std::size_t(is_operand<std::decay_t<Args>>) + ... + 0);
+
+/// Whether async_submit takes the argument: no optional operand, and no list of operands.
+template <class A>
+inline constexpr bool is_submit_argument = is_operand<A> ? !is_optional<A> : !has_operands<A>;
 
 template <class Function, class Token, class... Operands>
 auto start_submit(const core_ptr& core, const exec_options& how, std::tuple<Operands...> operands, Function&& function,
@@ -47,6 +50,8 @@ auto split_submit(std::index_sequence<I...>, const core_ptr& core, const exec_op
 template <class... Args>
 auto split_submit(const core_ptr& core, const exec_options& how, Args&&... args)
 {
+    static_assert((is_submit_argument<std::decay_t<Args>> && ...),
+                  "async_submit takes operands (in, out, inout), none of them optional or a list");
     return split_submit(std::make_index_sequence<operand_count<Args...>>{}, core, how,
                         std::forward_as_tuple(static_cast<Args&&>(args)...));
 }
