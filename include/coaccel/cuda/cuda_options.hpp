@@ -9,7 +9,7 @@ namespace coaccel {
 
 /// Whether the results of blas::* are bitwise reproducible.
 enum class blas_mode : std::uint8_t {
-    /// Identical bits for the same input on the same GPU and library.
+    /// Identical bits for the same input on the same GPU and library, with the same results of device::async_tune.
     deterministic,
     /// cuBLAS may use atomic additions where they are faster.
     fast,
