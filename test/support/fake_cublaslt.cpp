@@ -488,6 +488,11 @@ void fake_cublaslt::set_algorithms(std::vector<algorithm> all)
     state_->algorithms = std::move(all);
 }
 
+void fake_cublaslt::set_version(int version)
+{
+    state_->table.version = version;
+}
+
 cublasLtMatmulAlgo_t fake_cublaslt::unknown_algorithm()
 {
     cublasLtMatmulAlgo_t made{};

@@ -110,6 +110,8 @@ public:
     void before_products(std::function<void(CUstream)> call);
     /// How long the products that the device has completed took, by the durations of their algorithms.
     std::chrono::microseconds busy() const;
+    /// 10000 * major + 100 * minor + patch.
+    void set_version(int version);
     int calls(std::string_view function) const;
     std::vector<product> products() const;
     /// The preferences of the last choice of an algorithm.

@@ -12,7 +12,7 @@ namespace coaccel {
 struct tuning {
     std::uint32_t candidates = 0; ///< How many algorithms were measured. 0: the device has no choice, such as a CPU.
     float first_us = 0;           ///< The time of the first algorithm that ran, which is used without tuning.
-    float best_us = 0;            ///< The time of the fastest one, which later ops use.
+    float best_us = 0;            ///< The time of the one that later ops use.
 };
 
 /// Ops for which a library has several algorithms.

@@ -24,6 +24,9 @@ namespace coaccel::cuda {
     X(cublasLtMatrixLayoutDestroy)                                                                                     \
     X(cublasLtMatrixLayoutSetAttribute)
 
+/// The version from which on factors of fp8 may have a scale for each row and column.
+inline constexpr int oldest_cublaslt_with_row_scales = 120900;
+
 /// The functions of cuBLASLt. Its version is 10000 * major + 100 * minor + patch. Its errors are those of cuBLAS.
 struct cublaslt_api : function_table {
     static constexpr vendor_library library = vendor_library::cublaslt;

@@ -4,6 +4,7 @@
 #include "cuda/blas/blas_context.hpp"
 #include "cuda/blas/cublas_error.hpp"
 #include "cuda/blas/lt_tuning.hpp"
+#include "cuda/loader/table.hpp"
 
 #include <coaccel/core/detail/op_error.hpp>
 
@@ -19,31 +20,87 @@ namespace {
 // That of the greatest alignment which cuBLASLt knows.
 constexpr std::size_t workspace_unit = 256;
 
-error_code no_algorithm(std::string_view op, const lt_problem& p) noexcept
+/// Names the fields of the op. `own_c`: whether C is another matrix than D.
+error_code no_algorithm(std::string_view op, const lt_problem& p, bool own_c)
 {
+    const lt_matrix& a = p.b_first ? p.b : p.a;
+    const lt_matrix& b = p.b_first ? p.a : p.b;
     const std::uint64_t k = p.trans_a == CUBLAS_OP_N ? p.a.cols : p.a.rows;
+    std::string ld_of_c, alignment_of_c, alignment_of_bias;
+    if (own_c) {
+        ld_of_c = ", ldc " + std::to_string(p.c.ld);
+        alignment_of_c = ", c to " + std::to_string(p.c.alignment);
+    }
+    if (p.has_bias())
+        alignment_of_bias = ", bias to " + std::to_string(p.bias_alignment);
     return coaccel::detail::op_error(errc::unsupported_op, op,
                                      {"cuBLASLt has no algorithm for m ",
-                                      p.d.rows,
+                                      p.b_first ? p.d.cols : p.d.rows,
                                       ", n ",
-                                      p.d.cols,
+                                      p.b_first ? p.d.rows : p.d.cols,
                                       ", k ",
                                       k,
                                       ", lda ",
-                                      p.a.ld,
+                                      a.ld,
                                       ", ldb ",
-                                      p.b.ld,
+                                      b.ld,
+                                      ld_of_c,
                                       ", ldd ",
                                       p.d.ld,
                                       ", batch ",
                                       p.batch,
-                                      ", operands aligned to ",
-                                      p.a.alignment,
-                                      ", ",
-                                      p.b.alignment,
-                                      " and ",
+                                      ", a aligned to ",
+                                      a.alignment,
+                                      " bytes, b to ",
+                                      b.alignment,
+                                      alignment_of_c,
+                                      ", d to ",
                                       p.d.alignment,
-                                      " bytes, on this GPU"});
+                                      alignment_of_bias,
+                                      ", on this GPU"});
+}
+
+bool knows_row_scales(const cublaslt_api& api) noexcept
+{
+    return std::min<int>(api.version, CUBLAS_VERSION) >= oldest_cublaslt_with_row_scales;
+}
+
+error_code no_row_scales(std::string_view op, const cublaslt_api& api)
+{
+    const bool old_library = api.version < oldest_cublaslt_with_row_scales;
+    return coaccel::detail::op_error(errc::unsupported_op, op,
+                                     {"scale_a and scale_b with a scale for each row and column need cuBLASLt ",
+                                      three_part_version_text(oldest_cublaslt_with_row_scales),
+                                      old_library ? ", the version is " : ", the headers of this build are of ",
+                                      three_part_version_text(old_library ? api.version : CUBLAS_VERSION)});
+}
+
+/// Forgets an algorithm and its file on another thread. Without memory it is refused once more.
+void forget_later(driver_threads& helpers, tuned_algorithms& known, const std::string& key,
+                  const cublasLtMatmulAlgo_t& refused) noexcept
+try {
+    (void)helpers.run([&known, key, refused] { known.forget(key, refused); });
+} catch (const std::exception&) {
+    return;
+}
+
+/// The largest element of a result of `matmul` has four bytes.
+std::size_t element_bytes(cudaDataType type) noexcept
+{
+    switch (type) {
+    case CUDA_R_8F_E4M3:
+    case CUDA_R_8F_E5M2: return 1;
+    case CUDA_R_16F:
+    case CUDA_R_16BF: return 2;
+    default: return 4;
+    }
+}
+
+/// From the first to the last element of D.
+std::size_t bytes_of_result(const lt_problem& p) noexcept
+{
+    const auto matrices = static_cast<std::uint64_t>(p.batch - 1) * static_cast<std::uint64_t>(p.d.stride);
+    return (matrices + static_cast<std::uint64_t>(p.d.ld) * p.d.cols) * element_bytes(p.d.type);
 }
 
 } // namespace
@@ -54,6 +111,9 @@ struct lt_handle::job {
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     /// The status is that of choosing an algorithm.
     bool choosing = false;
+    /// The library is older than the scales of the problem.
+    bool too_old = false;
+    bool own_c = false;
     const cublaslt_api* api = nullptr;
     cublasLtHandle_t handle = nullptr;
     /// A broken handle, destroyed before the new one is created.
@@ -62,15 +122,18 @@ struct lt_handle::job {
     /// on the stream.
     std::list<lt_plan> made{1};
     lt_plan& plan = made.front();
-    /// Instead of a product.
+    /// Measures instead of launching one product.
     bool measures = false;
+    /// While it measures.
+    std::shared_ptr<void> turn;
     tuning measured;
 
     void run(backend& b, tuned_algorithms& known, CUstream s, const lt_problem& problem, const lt_arguments& with,
              const lt_workspace& workspace);
 
 private:
-    void measure(const lt_measured& m, tuned_algorithms& known, const std::string& key, const lt_arguments& with);
+    void measure(const lt_measured& m, tuned_algorithms& known, const lt_arguments& with);
+    void launch(const lt_measured& m, tuned_algorithms& known, const lt_arguments& with);
 };
 
 void lt_handle::job::run(backend& b, tuned_algorithms& known, CUstream s, const lt_problem& problem,
@@ -82,6 +145,10 @@ try {
         return;
     }
     api = table.value();
+    if (problem.scales == lt_scales::several && !knows_row_scales(*api)) {
+        too_old = true;
+        return;
+    }
     if (replaced)
         (void)api->cublasLtDestroy(std::exchange(replaced, nullptr));
     if (!handle)
@@ -90,22 +157,41 @@ try {
         handle = nullptr;
         return;
     }
-    const std::string key = key_of(problem, b.hardware().name, api->version, workspace.bytes);
-    const auto tuned = measures ? std::nullopt : known.find(key);
+    plan.key = key_of(problem, b.hardware().name, api->version, workspace.bytes);
     choosing = true;
-    status = plan.make(*api, handle, problem, with, workspace.bytes, tuned ? &*tuned : nullptr);
+    status = plan.describe(*api, problem, with);
     if (status != CUBLAS_STATUS_SUCCESS)
         return;
+    const lt_measured m{b, *api, handle, s, workspace};
     if (measures)
-        return measure({b, *api, handle, s, workspace}, known, key, with);
-    choosing = false;
-    status = plan.launch(*api, handle, with, workspace, s);
+        measure(m, known, with);
+    else
+        launch(m, known, with);
 } catch (const std::exception&) {
     error = errc::out_of_memory;
 }
 
-void lt_handle::job::measure(const lt_measured& m, tuned_algorithms& known, const std::string& key,
-                             const lt_arguments& with)
+void lt_handle::job::launch(const lt_measured& m, tuned_algorithms& known, const lt_arguments& with)
+{
+    const auto launch_with = [&](const cublasLtMatmulAlgo_t* tuned) {
+        choosing = true;
+        status = plan.choose(m.api, m.handle, m.workspace.bytes, tuned);
+        if (status != CUBLAS_STATUS_SUCCESS)
+            return;
+        choosing = false;
+        status = plan.launch(m.api, m.handle, with, m.workspace, m.stream);
+    };
+    const auto tuned = known.find(plan.key);
+    launch_with(tuned ? &*tuned : nullptr);
+    if (!plan.is_tuned() || !is_refusal(status))
+        return;
+    launch_with(nullptr);
+    // Otherwise the product itself is refused.
+    if (status == CUBLAS_STATUS_SUCCESS)
+        known.forget(plan.key, *tuned);
+}
+
+void lt_handle::job::measure(const lt_measured& m, tuned_algorithms& known, const lt_arguments& with)
 {
     cublasLtMatmulAlgo_t best{};
     const auto ended = measure_algorithms(m, plan, with, best, status);
@@ -114,13 +200,13 @@ void lt_handle::job::measure(const lt_measured& m, tuned_algorithms& known, cons
     } else if (status == CUBLAS_STATUS_SUCCESS) {
         choosing = false;
         measured = ended.value();
-        known.add(key, best);
+        known.add(plan.key, best);
     }
 }
 
-tuned_algorithms& lt_handle::tuned() noexcept
+blas_context& lt_handle::shared() noexcept
 {
-    return backend_.resources().get<blas_context>().tuned;
+    return backend_.resources().get<blas_context>();
 }
 
 result<readiness> lt_handle::take_workspace()
@@ -148,7 +234,7 @@ result<readiness> lt_handle::prepare(std::string_view op, const lt_problem& prob
         return readiness::ready;
     }
     BOOST_OUTCOME_TRY(const auto ready, take_workspace());
-    return ready == readiness::ready ? start(problem, with, 0) : ready;
+    return ready == readiness::ready ? start(problem, with, nullptr) : ready;
 }
 
 result<readiness> lt_handle::tune(std::string_view op, const lt_problem& problem, const lt_arguments& with,
@@ -164,38 +250,52 @@ result<readiness> lt_handle::tune(std::string_view op, const lt_problem& problem
     BOOST_OUTCOME_TRY(const auto ready, take_workspace());
     if (ready != readiness::ready)
         return ready;
-    const std::uint64_t elements =
-        (static_cast<std::uint64_t>(problem.batch) - 1) * static_cast<std::uint64_t>(problem.d.stride) +
-        static_cast<std::uint64_t>(problem.d.ld) * problem.d.cols;
-    if (!scratch_) {
-        // No element of a result is larger.
-        const std::size_t bytes = elements * sizeof(float);
-        BOOST_OUTCOME_TRY(scratch_, backend_.buffers().allocate(stream_, bytes, memory_kind::device));
-        if (!scratch_)
-            return readiness::pending;
-        scratch_bytes_ = bytes;
-    }
+    auto turn = shared().take_turn();
+    if (!turn)
+        return readiness::pending;
+    // The greatest magnitude is a single float.
+    BOOST_OUTCOME_TRY(const auto taken, take_scratch(std::max(bytes_of_result(problem), sizeof(float))));
+    if (taken != readiness::ready)
+        return taken;
     lt_arguments measured = with;
     measured.d = scratch_;
-    // A single element, which is in the same memory.
+    // cuBLASLt has other algorithms if C is not D.
+    if (with.c == with.d)
+        measured.c = scratch_;
     if (measured.amax_d)
         measured.amax_d = scratch_;
-    auto started = start(problem, measured, scratch_bytes_);
+    auto started = start(problem, measured, std::move(turn));
     if (!started)
         drop_scratch();
     return started;
 }
 
-result<readiness> lt_handle::start(const lt_problem& problem, const lt_arguments& with, std::size_t scratch_bytes)
+result<readiness> lt_handle::take_scratch(std::size_t bytes)
+{
+    if (scratch_ && scratch_bytes_ >= bytes)
+        return readiness::ready;
+    drop_scratch();
+    BOOST_OUTCOME_TRY(scratch_, backend_.buffers().allocate(stream_, bytes, memory_kind::device));
+    if (!scratch_)
+        return readiness::pending;
+    scratch_bytes_ = bytes;
+    return readiness::ready;
+}
+
+result<readiness> lt_handle::start(const lt_problem& problem, const lt_arguments& with, std::shared_ptr<void> turn)
 {
     auto made = std::make_shared<job>();
     (broken_ ? made->replaced : made->handle) = handle_;
-    made->measures = scratch_bytes != 0;
-    auto work = [made, b = &backend_, known = &tuned(), s = stream_, problem, with, workspace = workspace()] {
+    made->measures = turn != nullptr;
+    made->turn = std::move(turn);
+    made->own_c = with.has_own_c();
+    auto work = [made, b = &backend_, known = &shared().tuned, s = stream_, problem, with, workspace = workspace()] {
         if (b->dead())
             made->error = errc::context_lost;
         else
             made->run(*b, *known, s, problem, with, workspace);
+        // Before the other lanes are asked again.
+        made->turn.reset();
         made->done.store(true, std::memory_order_release);
         b->notify_progress();
     };
@@ -218,17 +318,7 @@ result<readiness> lt_handle::collect(std::string_view op)
     handle_ = ended->replaced ? ended->replaced : ended->handle;
     broken_ = ended->replaced != nullptr;
     drop_scratch();
-    if (ended->error) {
-        if (!backend_.dead() && api_)
-            ended->plan.destroy(*api_);
-        return ended->error;
-    }
-    if (ended->status == CUBLAS_STATUS_NOT_SUPPORTED && ended->choosing) {
-        if (api_)
-            ended->plan.destroy(*api_);
-        return no_algorithm(op, ended->plan.problem());
-    }
-    if (auto ec = check(ended->status)) {
+    if (const auto ec = error_of(op, *ended)) {
         if (!backend_.dead() && api_)
             ended->plan.destroy(*api_);
         return ec;
@@ -239,6 +329,17 @@ result<readiness> lt_handle::collect(std::string_view op)
     return readiness::launched;
 }
 
+error_code lt_handle::error_of(std::string_view op, const job& ended)
+{
+    if (ended.error)
+        return ended.error;
+    if (ended.too_old)
+        return no_row_scales(op, *ended.api);
+    if (ended.status == CUBLAS_STATUS_NOT_SUPPORTED && ended.choosing)
+        return no_algorithm(op, ended.plan.problem(), ended.own_c);
+    return check(ended.status);
+}
+
 void lt_handle::drop_scratch() noexcept
 {
     if (scratch_ && !backend_.dead())
@@ -246,15 +347,16 @@ void lt_handle::drop_scratch() noexcept
             backend_.buffers().release(stream_, std::exchange(scratch_, nullptr), scratch_bytes_, memory_kind::device));
 }
 
-void lt_handle::drop_untuned() noexcept
+void lt_handle::drop_untuned()
 {
-    const unsigned now = tuned().additions();
+    const auto& tuned = shared().tuned;
+    const unsigned now = tuned.additions();
     if (now == additions_)
         return;
-    additions_ = now;
-    std::erase_if(plans_, [this](lt_plan& p) {
-        p.outdated = true;
-        if (p.users != 0)
+    const unsigned before = std::exchange(additions_, now);
+    std::erase_if(plans_, [&](lt_plan& p) {
+        p.outdated = p.outdated || tuned.added_after(p.key, before);
+        if (!p.outdated || p.users != 0)
             return false;
         p.destroy(*api_);
         return true;
@@ -285,7 +387,28 @@ void lt_handle::keep(std::list<lt_plan>& made) noexcept
 
 error_code lt_handle::launch(lt_plan& plan, const lt_arguments& with) noexcept
 {
-    return check(plan.launch(*api_, handle_, with, workspace(), stream_));
+    auto status = plan.launch(*api_, handle_, with, workspace(), stream_);
+    if (plan.is_tuned() && is_refusal(status))
+        status = launch_proposed(plan, with);
+    return check(status);
+}
+
+cublasStatus_t lt_handle::launch_proposed(lt_plan& plan, const lt_arguments& with) noexcept
+try {
+    const auto refused = plan.algorithm();
+    // The choice is made here, because the op cannot be prepared again. This happens once for an algorithm.
+    auto status = plan.choose(*api_, handle_, workspace_bytes_, nullptr);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = plan.launch(*api_, handle_, with, workspace(), stream_);
+    // Otherwise the product itself is refused.
+    if (status == CUBLAS_STATUS_SUCCESS)
+        forget_later(backend_.helpers(), shared().tuned, plan.key, refused);
+    else
+        plan.outdated = true;
+    return status;
+} catch (const std::exception&) {
+    plan.outdated = true;
+    return CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 error_code lt_handle::check(cublasStatus_t status) noexcept

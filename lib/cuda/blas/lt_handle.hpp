@@ -15,7 +15,7 @@
 namespace coaccel::cuda {
 
 class backend;
-class tuned_algorithms;
+class blas_context;
 
 /// cuBLASLt on one lane: a handle, a workspace, and the plans of the problems that were met, of which the most recently
 /// used ones are kept.
@@ -35,10 +35,11 @@ public:
                               lt_plan*& found);
 
     /// Measures the algorithms for a problem and keeps the fastest one. `launched`: `made` has the result, and nothing
-    /// is on the stream.
+    /// is on the stream. While another lane measures, it is pending without a thread.
     result<readiness> tune(std::string_view op, const lt_problem& problem, const lt_arguments& with, tuning& made);
 
-    /// Launches a product. Preconditions: the plan is of its problem.
+    /// Launches a product. If cuBLASLt refuses the tuned algorithm of the plan, the plan gets the proposed one.
+    /// Preconditions: the plan is of its problem.
     error_code launch(lt_plan& plan, const lt_arguments& with) noexcept;
 
     /// As library_resources::destroy and count.
@@ -49,15 +50,20 @@ private:
     struct job;
 
     result<readiness> take_workspace();
-    result<readiness> start(const lt_problem& problem, const lt_arguments& with, std::size_t scratch_bytes);
+    result<readiness> take_scratch(std::size_t bytes);
+    /// `turn`: for measurements, see blas_context::take_turn. Null: for a product.
+    result<readiness> start(const lt_problem& problem, const lt_arguments& with, std::shared_ptr<void> turn);
     result<readiness> collect(std::string_view op);
     lt_plan* find(const lt_problem& problem) noexcept;
     void keep(std::list<lt_plan>& made) noexcept;
-    /// Gives up all plans, if an algorithm has been tuned since the last call. Those in use stay for their ops only.
-    void drop_untuned() noexcept;
+    error_code error_of(std::string_view op, const job& ended);
+    /// Gives up the plans for whose problems an algorithm was tuned since the last call. Those in use stay for their
+    /// ops only.
+    void drop_untuned();
+    cublasStatus_t launch_proposed(lt_plan& plan, const lt_arguments& with) noexcept;
     void drop_scratch() noexcept;
     lt_workspace workspace() const noexcept { return {workspace_, workspace_bytes_}; }
-    tuned_algorithms& tuned() noexcept;
+    blas_context& shared() noexcept;
     error_code check(cublasStatus_t status) noexcept;
 
     backend& backend_;
@@ -70,7 +76,7 @@ private:
     /// For the results of products that are measured.
     void* scratch_ = nullptr;
     std::size_t scratch_bytes_ = 0;
-    /// The number of tuned algorithms that the plans may use.
+    /// How many algorithms had been tuned when the plans were last compared with them.
     unsigned additions_ = 0;
     /// The most recently used one first.
     std::list<lt_plan> plans_;

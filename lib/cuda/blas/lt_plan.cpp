@@ -44,21 +44,25 @@ cublasStatus_t make_layout(const cublaslt_api& api, cublasLtMatrixLayout_t& made
 
 } // namespace
 
-cublasStatus_t lt_plan::make(const cublaslt_api& api, cublasLtHandle_t handle, const lt_problem& p,
-                             const lt_arguments& with, std::size_t workspace_bytes, const cublasLtMatmulAlgo_t* tuned)
+bool is_refusal(cublasStatus_t s) noexcept
 {
-    problem_ = p;
-    const auto status = call_sequence()
-                            .then([&] { return describe(api); })
-                            .then([&] { return set_addresses(api, with); })
-                            .then([&] { return choose(api, handle, workspace_bytes, tuned); })
-                            .status();
-    if (status != CUBLAS_STATUS_SUCCESS)
-        destroy(api);
-    return status;
+    return s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_INVALID_VALUE || s == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-cublasStatus_t lt_plan::describe(const cublaslt_api& api)
+cublasStatus_t lt_plan::describe(const cublaslt_api& api, const lt_problem& p, const lt_arguments& with)
+{
+    problem_ = p;
+    return call_sequence()
+        .then([&] { return make_operation(api); })
+        .then([&] { return make_layout(api, a_, p.a, p.batch); })
+        .then([&] { return make_layout(api, b_, p.b, p.batch); })
+        .then([&] { return make_layout(api, c_, p.c, p.batch); })
+        .then([&] { return make_layout(api, d_, p.d, p.batch); })
+        .then([&] { return set_addresses(api, with); })
+        .status();
+}
+
+cublasStatus_t lt_plan::make_operation(const cublaslt_api& api)
 {
     const lt_problem& p = problem_;
     const auto attribute = [&](cublasLtMatmulDescAttributes_t which, auto value) {
@@ -82,11 +86,7 @@ cublasStatus_t lt_plan::describe(const cublaslt_api& api)
         calls.then([] { return CUBLAS_STATUS_NOT_SUPPORTED; });
 #endif
     }
-    return calls.then([&] { return make_layout(api, a_, p.a, p.batch); })
-        .then([&] { return make_layout(api, b_, p.b, p.batch); })
-        .then([&] { return make_layout(api, c_, p.c, p.batch); })
-        .then([&] { return make_layout(api, d_, p.d, p.batch); })
-        .status();
+    return calls.status();
 }
 
 cublasStatus_t lt_plan::find_algorithms(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
@@ -134,10 +134,11 @@ cublasStatus_t lt_plan::choose(const cublaslt_api& api, cublasLtHandle_t handle,
         cublasLtMatmulHeuristicResult_t checked{};
         if (api.cublasLtMatmulAlgoCheck(handle, operation_, a_, b_, c_, d_, tuned, &checked) == CUBLAS_STATUS_SUCCESS &&
             checked.workspaceSize <= workspace_bytes) {
-            algorithm_ = *tuned;
+            use(*tuned);
             return CUBLAS_STATUS_SUCCESS;
         }
     }
+    tuned_ = false;
     std::vector<cublasLtMatmulAlgo_t> found;
     const auto status = find_algorithms(api, handle, workspace_bytes, 1, found);
     if (status == CUBLAS_STATUS_SUCCESS)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace coaccel::cuda {
@@ -45,6 +46,8 @@ struct lt_problem {
     lt_scales scales;
     /// Whether D has a scale, and its greatest magnitude is wanted.
     bool scaled_d, wants_amax;
+    /// It is the transposed product of a row-major op, whose B is the first factor.
+    bool b_first = false;
 
     bool has_bias() const noexcept { return (static_cast<unsigned>(epilogue) & CUBLASLT_EPILOGUE_BIAS) != 0; }
 
@@ -73,6 +76,9 @@ struct lt_arguments {
 
     const void* alpha() const noexcept { return alpha_address ? alpha_address : &alpha_bits; }
     const void* beta() const noexcept { return beta_address ? beta_address : &beta_bits; }
+
+    /// Whether C is another matrix than D.
+    bool has_own_c() const noexcept { return c && c != d; }
 };
 
 /// Memory that cuBLASLt may use for a product.
@@ -80,6 +86,10 @@ struct lt_workspace {
     void* memory;
     std::size_t bytes;
 };
+
+/// Whether a product was refused because its algorithm cannot be used, although it was found. Other errors may be
+/// faults.
+bool is_refusal(cublasStatus_t s) noexcept;
 
 /// The descriptors and the algorithm for one problem. Used by one thread at a time, because each launch writes the
 /// addresses of bias and scales to the descriptor.
@@ -89,17 +99,26 @@ public:
     lt_plan(const lt_plan&) = delete;
     lt_plan& operator=(const lt_plan&) = delete;
 
-    /// Makes the descriptors and chooses the algorithm, which may take long. `tuned`: the algorithm that was measured
-    /// to be the fastest; null: that which cuBLASLt proposes. Errors: CUBLAS_STATUS_NOT_SUPPORTED if there is none.
-    cublasStatus_t make(const cublaslt_api& api, cublasLtHandle_t handle, const lt_problem& p, const lt_arguments& with,
-                        std::size_t workspace_bytes, const cublasLtMatmulAlgo_t* tuned);
+    /// Makes the descriptors. Preconditions: there are none. Afterwards, also if it has failed, `destroy` is called.
+    cublasStatus_t describe(const cublaslt_api& api, const lt_problem& p, const lt_arguments& with);
+
+    /// Chooses the algorithm, which may take long. `tuned`: the algorithm that was measured to be the fastest; null:
+    /// that which cuBLASLt proposes, which is also chosen if `tuned` cannot be used. Errors:
+    /// CUBLAS_STATUS_NOT_SUPPORTED if there is none. Preconditions: it was described.
+    cublasStatus_t choose(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
+                          const cublasLtMatmulAlgo_t* tuned);
 
     /// The algorithms for the problem, at most `most`, that which cuBLASLt proposes first at the beginning.
-    /// Preconditions: it was made.
+    /// Preconditions: it was described.
     cublasStatus_t find_algorithms(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
                                    int most, std::vector<cublasLtMatmulAlgo_t>& found) const;
 
-    void use(const cublasLtMatmulAlgo_t& algorithm) noexcept { algorithm_ = algorithm; }
+    /// Uses an algorithm that is measured.
+    void use(const cublasLtMatmulAlgo_t& algorithm) noexcept
+    {
+        algorithm_ = algorithm;
+        tuned_ = true;
+    }
 
     cublasStatus_t launch(const cublaslt_api& api, cublasLtHandle_t handle, const lt_arguments& with,
                           const lt_workspace& workspace, CUstream_st* stream);
@@ -107,16 +126,19 @@ public:
     void destroy(const cublaslt_api& api) noexcept;
 
     const lt_problem& problem() const noexcept { return problem_; }
+    const cublasLtMatmulAlgo_t& algorithm() const noexcept { return algorithm_; }
+    /// Whether its algorithm is one that was measured to be the fastest.
+    bool is_tuned() const noexcept { return tuned_; }
 
+    /// That of its problem, see key_of.
+    std::string key;
     /// The ops that use it: such a plan stays.
     std::atomic<int> users{0};
     /// No further op uses it.
     bool outdated = false;
 
 private:
-    cublasStatus_t describe(const cublaslt_api& api);
-    cublasStatus_t choose(const cublaslt_api& api, cublasLtHandle_t handle, std::size_t workspace_bytes,
-                          const cublasLtMatmulAlgo_t* tuned);
+    cublasStatus_t make_operation(const cublaslt_api& api);
     cublasStatus_t set_addresses(const cublaslt_api& api, const lt_arguments& with);
 
     lt_problem problem_{};
@@ -126,6 +148,7 @@ private:
     cublasLtMatrixLayout_t c_ = nullptr;
     cublasLtMatrixLayout_t d_ = nullptr;
     cublasLtMatmulAlgo_t algorithm_{};
+    bool tuned_ = false;
 };
 
 } // namespace coaccel::cuda

@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace coaccel::cuda {
 namespace {
 
 constexpr int most_algorithms = 32;
-/// An algorithm that takes this many times as long as the fastest one so far is not measured again.
+/// An algorithm is not measured further if one product takes this many times as long as with the first algorithm.
 constexpr float hopeless = 2;
+/// The first algorithm is kept unless another one takes less than this part of its time: smaller differences are those
+/// between two measurements of one algorithm.
+constexpr float clearly_faster = 0.97F;
 
 /// Two events of a stream, with times.
 class stopwatch {
@@ -38,7 +43,14 @@ public:
         return {};
     }
 
-    error_code start() { return b_.check(b_.api().cuEventRecord(begin_, stream_)); }
+    error_code start()
+    {
+        // Before anything is on the stream: whoever gives up the context either sees this wait or is seen here.
+        waiting_.emplace(b_.waits());
+        if (b_.aborted())
+            return errc::context_lost;
+        return b_.check(b_.api().cuEventRecord(begin_, stream_));
+    }
 
     /// The microseconds since the start, when the stream gets here.
     result<float> stop()
@@ -59,51 +71,75 @@ public:
 private:
     error_code wait()
     {
-        watched_waits::wait wait(b_.waits());
         // Earlier ops on the stream count as hanging by themselves.
         if (auto ec = b_.check(b_.api().cuEventSynchronize(begin_)))
             return ec;
-        wait.begin(std::chrono::steady_clock::now());
-        return b_.check(b_.api().cuEventSynchronize(end_));
+        waiting_->begin(std::chrono::steady_clock::now());
+        const auto ended = b_.check(b_.api().cuEventSynchronize(end_));
+        waiting_.reset();
+        return ended;
     }
 
     backend& b_;
     const CUstream stream_;
+    std::optional<watched_waits::wait> waiting_;
     CUevent begin_ = nullptr;
     CUevent end_ = nullptr;
 };
 
-/// The microseconds of one product, from several in succession; nothing if a call of cuBLASLt failed with `status`.
-result<std::optional<float>> time_of(const lt_measured& m, stopwatch& watch, lt_plan& plan, const lt_arguments& with,
-                                     float best, cublasStatus_t& status)
-{
-    const auto run = [&](int times) -> result<std::optional<float>> {
-        if (auto ec = watch.start())
+/// The times of several algorithms, which are all measured in the same way.
+class measurements {
+public:
+    measurements(const lt_measured& m, lt_plan& plan, const lt_arguments& with) noexcept
+        : m_(m), plan_(plan), with_(with), watch_(m.b, m.stream)
+    {}
+
+    error_code make() { return watch_.make(); }
+
+    /// The microseconds of one product, from several in succession; infinity for an algorithm that is hopeless. No
+    /// value: a call of cuBLASLt failed with `status`.
+    result<std::optional<float>> time_of(const cublasLtMatmulAlgo_t& algorithm, cublasStatus_t& status)
+    {
+        plan_.use(algorithm);
+        // The first product may load the kernel.
+        for (int i = 0; i < 2; ++i) {
+            BOOST_OUTCOME_TRY(const auto alone, run(1, status));
+            if (!alone)
+                return alone;
+            // The time of one product includes that of its launch, so it is compared with that of one product only.
+            const float once = std::max(*alone, 1.0F);
+            if (i == 1 && times_ == 0) {
+                first_once_ = once;
+                times_ = std::clamp(static_cast<int>(2000 / once), 3, 50);
+            }
+            if (i == 1 && once > hopeless * first_once_)
+                return std::optional(std::numeric_limits<float>::infinity());
+        }
+        return run(times_, status);
+    }
+
+private:
+    result<std::optional<float>> run(int times, cublasStatus_t& status)
+    {
+        if (auto ec = watch_.start())
             return ec;
         for (int i = 0; i < times; ++i) {
-            status = plan.launch(m.api, m.handle, with, m.workspace, m.stream);
+            status = plan_.launch(m_.api, m_.handle, with_, m_.workspace, m_.stream);
             if (status != CUBLAS_STATUS_SUCCESS)
                 return std::optional<float>();
         }
-        BOOST_OUTCOME_TRY(const float all, watch.stop());
+        BOOST_OUTCOME_TRY(const float all, watch_.stop());
         return std::optional(all / static_cast<float>(times));
-    };
-    // The first one may load the kernel, the second one tells how often to measure.
-    for (int i = 0; i < 2; ++i) {
-        BOOST_OUTCOME_TRY(const auto once, run(1));
-        if (!once || (i == 1 && best > 0 && *once > hopeless * best))
-            return once;
-        if (i == 1)
-            return run(std::clamp(static_cast<int>(2000 / std::max(*once, 1.0F)), 3, 50));
     }
-    return std::optional<float>();
-}
 
-/// Whether an algorithm cannot be used, although it was found. Other errors may be faults.
-bool is_refusal(cublasStatus_t s) noexcept
-{
-    return s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_INVALID_VALUE || s == CUBLAS_STATUS_ARCH_MISMATCH;
-}
+    const lt_measured& m_;
+    lt_plan& plan_;
+    const lt_arguments& with_;
+    stopwatch watch_;
+    /// How many products are launched in succession, and the time of one product with the first algorithm.
+    int times_ = 0;
+    float first_once_ = 0;
+};
 
 } // namespace
 
@@ -114,25 +150,28 @@ result<tuning> measure_algorithms(const lt_measured& m, lt_plan& plan, const lt_
     status = plan.find_algorithms(m.api, m.handle, m.workspace.bytes, most_algorithms, found);
     if (status != CUBLAS_STATUS_SUCCESS)
         return tuning{};
-    stopwatch watch(m.b, m.stream);
-    if (auto ec = watch.make())
+    measurements all(m, plan, with);
+    if (auto ec = all.make())
         return ec;
     tuning made;
+    auto refusal = CUBLAS_STATUS_SUCCESS;
     for (const auto& algorithm : found) {
-        plan.use(algorithm);
-        BOOST_OUTCOME_TRY(const auto took, time_of(m, watch, plan, with, made.best_us, status));
-        if (!took && is_refusal(status))
+        BOOST_OUTCOME_TRY(const auto took, all.time_of(algorithm, status));
+        if (!took) {
+            if (!is_refusal(status))
+                return made;
+            if (refusal == CUBLAS_STATUS_SUCCESS)
+                refusal = status;
             continue;
-        if (!took)
-            return made;
+        }
         if (made.candidates++ == 0)
             made.first_us = *took;
-        if (made.candidates == 1 || *took < made.best_us) {
+        if (made.candidates == 1 || (*took < made.best_us && *took < clearly_faster * made.first_us)) {
             made.best_us = *took;
             best = algorithm;
         }
     }
-    status = made.candidates == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+    status = made.candidates == 0 ? refusal : CUBLAS_STATUS_SUCCESS;
     if (made.candidates != 0)
         plan.use(best);
     return made;

@@ -20,8 +20,9 @@ struct lt_measured {
     lt_workspace workspace;
 };
 
-/// Measures the algorithms of a plan, which then uses the fastest one. Blocks until the stream has executed them.
-/// `with.d`: memory that may be overwritten. `status` is that of the last call of cuBLASLt.
+/// Measures the algorithms of a plan, which then uses the fastest one. The one that cuBLASLt proposes is kept unless
+/// another one is clearly faster. Blocks until the stream has executed them. `with.d`: memory that may be overwritten.
+/// `status` is that of the last call of cuBLASLt; if all algorithms are refused, that of the first one.
 result<tuning> measure_algorithms(const lt_measured& m, lt_plan& plan, const lt_arguments& with,
                                   cublasLtMatmulAlgo_t& best, cublasStatus_t& status);
 

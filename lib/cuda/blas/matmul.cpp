@@ -36,9 +36,9 @@ std::uint32_t alignment_of(const void* p) noexcept
 }
 
 /// A graph over existing buffers is prepared with copies of them, whose addresses may be better aligned.
-error_code check_alignment(std::string_view op, const lt_problem& prepared, const lt_problem& captured,
-                           bool b_first) noexcept
+error_code check_alignment(std::string_view op, const lt_problem& prepared, const lt_problem& captured) noexcept
 {
+    const bool b_first = prepared.b_first;
     const struct {
         std::string_view field;
         std::uint32_t needed, found;
@@ -138,6 +138,7 @@ struct matmul_code {
                                                                          : lt_scales::none;
         made.scaled_d = op.scale_d.has_value();
         made.wants_amax = op.amax_d.has_value();
+        made.b_first = p.b_first;
         return made;
     }
 
@@ -172,7 +173,7 @@ struct matmul_code {
     {
         const Op& op = o.as<Op>();
         auto& plan = *static_cast<lt_plan*>(o.state);
-        if (auto ec = check_alignment(o.info->name, plan.problem(), problem(op, o), op.order == blas::order::row_major))
+        if (auto ec = check_alignment(o.info->name, plan.problem(), problem(op, o)))
             return ec;
         return handle(b, s).launch(plan, arguments(op, o));
     }

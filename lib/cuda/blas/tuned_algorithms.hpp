@@ -16,7 +16,7 @@ namespace coaccel::cuda {
 /// The algorithms of cuBLASLt that were measured to be the fastest for their problems, of one context. They are also
 /// kept in files, from which later processes get them.
 ///
-/// Thread safety: any thread. `find` and `add` may read and write files.
+/// Thread safety: any thread. `find`, `add` and `forget` may read and write files.
 class tuned_algorithms {
 public:
     static constexpr std::size_t most_known = 1024;
@@ -27,14 +27,33 @@ public:
     std::optional<cublasLtMatmulAlgo_t> find(const std::string& key);
     void add(const std::string& key, const cublasLtMatmulAlgo_t& algorithm);
 
+    /// Removes an algorithm that cuBLASLt refuses. One that was added for the key meanwhile stays.
+    void forget(const std::string& key, const cublasLtMatmulAlgo_t& refused) noexcept;
+
     /// Grows whenever an algorithm is added.
     unsigned additions() const noexcept { return additions_.load(std::memory_order_acquire); }
 
+    /// Whether an algorithm for the key was added when there had been `additions` already. May also be true if entries
+    /// had to be removed from memory since then.
+    bool added_after(const std::string& key, unsigned additions) const;
+
 private:
+    struct entry {
+        /// None: there is no file.
+        std::optional<cublasLtMatmulAlgo_t> algorithm;
+        /// The number of additions with this one; zero for what was read.
+        unsigned added = 0;
+    };
+
+    std::optional<cublasLtMatmulAlgo_t> read(const std::string& key) const;
+    /// Preconditions: the mutex is locked.
+    void make_room();
+
     disk_cache files_;
-    std::mutex mutex_;
-    /// Also what is not in a file.
-    std::unordered_map<std::string, std::optional<cublasLtMatmulAlgo_t>> known_;
+    mutable std::mutex mutex_;
+    std::unordered_map<std::string, entry> known_;
+    /// The number of additions when entries were last removed from memory.
+    unsigned added_before_removal_ = 0;
     std::atomic<unsigned> additions_{0};
 };
 

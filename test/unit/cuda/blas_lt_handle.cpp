@@ -5,6 +5,7 @@
 #include "cuda/driver/error.hpp"
 #include "cuda_world.hpp"
 
+#include <coaccel/core/tune.hpp>
 #include <coaccel/ops/blas.hpp>
 #include <coaccel/ops/memory.hpp>
 
@@ -336,10 +337,82 @@ TEST_CASE("a product without an algorithm is refused with its sizes")
         const auto ec = f.run(f.with(3));
         CHECK(ec == errc::unsupported_op);
         CHECK(ec.message() == "blas.matmul<f32 from f32>: cuBLASLt has no algorithm for m 2, n 3, k 2, lda 2, ldb 2, "
-                              "ldd 2, batch 1, operands aligned to 256, 256 and 256 bytes, on this GPU");
+                              "ldd 2, batch 1, a aligned to 256 bytes, b to 256, d to 256, on this GPU");
         f.lt.set_algorithms({{}});
         CHECK_FALSE(f.run(f.with(3)));
     }
+}
+
+TEST_CASE("a product without an algorithm is refused with the alignment of c and bias")
+{
+    lt_fixture f;
+    f.lt.set_algorithms({});
+    const auto c = f.upload(std::vector<float>(40, 1)), bias = f.upload(std::vector<float>(40, 1));
+    auto op = f.with(3);
+    op.beta = 1;
+    op.bias = bias.subspan(2, 2);
+    CHECK(f.run(op).message() == "blas.matmul<f32 from f32>: cuBLASLt has no algorithm for m 2, n 3, k 2, lda 2, "
+                                 "ldb 2, ldd 2, batch 1, a aligned to 256 bytes, b to 256, d to 256, bias to 8, on "
+                                 "this GPU");
+    op.c = c.subspan(1, 39);
+    op.ldc = 5;
+    CHECK(f.run(op).message() == "blas.matmul<f32 from f32>: cuBLASLt has no algorithm for m 2, n 3, k 2, lda 2, "
+                                 "ldb 2, ldc 5, ldd 2, batch 1, a aligned to 256 bytes, b to 256, c to 4, d to 256, "
+                                 "bias to 8, on this GPU");
+}
+
+TEST_CASE("a row-major product without an algorithm is refused with the fields of the op")
+{
+    lt_fixture f;
+    f.lt.set_algorithms({});
+    const auto a = f.upload(std::vector<float>(40, 1)), b = f.upload(std::vector<float>(40, 1));
+    const blas::matmul<float> op{.a = a.subspan(4, 36),
+                                 .b = b.subspan(1, 39),
+                                 .d = f.d,
+                                 .m = 2,
+                                 .n = 3,
+                                 .k = 4,
+                                 .lda = 6,
+                                 .ldb = 5,
+                                 .order = blas::order::row_major};
+    CHECK(f.run(op).message() == "blas.matmul<f32 from f32>: cuBLASLt has no algorithm for m 2, n 3, k 4, lda 6, "
+                                 "ldb 5, ldd 3, batch 1, a aligned to 16 bytes, b to 4, d to 256, on this GPU");
+}
+
+TEST_CASE("a scale for each row and column is refused with the version of a cuBLASLt that does not know it")
+{
+    test::blas_fixture f;
+    f.lt.set_version(120405);
+    const auto a = f.upload(std::vector<float8_e4m3>(256)), b = f.upload(std::vector<float8_e4m3>(256));
+    const auto d = f.upload(std::vector<bfloat16>(256));
+    const auto scales = f.upload(std::vector<float>(16, 1));
+    blas::matmul<float8_e4m3> op{.a = a,
+                                 .b = b,
+                                 .d = d,
+                                 .scale_a = scales,
+                                 .scale_b = scales,
+                                 .m = 16,
+                                 .n = 16,
+                                 .k = 16,
+                                 .trans_a = blas::transpose::yes};
+    const std::string refusal = ": scale_a and scale_b with a scale for each row and column need cuBLASLt 12.9.0, the "
+                                "version is 12.4.5";
+    const auto ec = f.run(op);
+    CHECK(ec == errc::unsupported_op);
+    CHECK(ec.message() == "blas.matmul<bf16 from f8_e4m3>" + refusal);
+    const auto tuned = f.run(tune<blas::matmul<float8_e4m3>>{op});
+    CHECK(tuned == errc::unsupported_op);
+    CHECK(tuned.message() == "blas.matmul<bf16 from f8_e4m3> tuned" + refusal);
+    CHECK(f.lt.calls("cublasLtMatmulDescSetAttribute") == 0);
+    // One scale is known since fp8 is.
+    op.scale_a = scales.subspan(0, 1);
+    op.scale_b = scales.subspan(1, 1);
+    CHECK_FALSE(f.run(op));
+#if CUBLAS_VERSION >= 120900
+    f.lt.set_version(120900);
+    op.scale_a = op.scale_b = scales;
+    CHECK_FALSE(f.run(op));
+#endif
 }
 
 TEST_CASE("a cuBLASLt error fails its op, and a broken handle is replaced")

@@ -129,6 +129,75 @@ TEST_CASE("another thread measures, and it launches each algorithm several times
     CHECK(first == 2 + 13);
     // It is not measured further, because it takes more than twice as long.
     CHECK(second == 2);
+    // The heuristic is asked once, for all of them.
+    CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == 1);
+}
+
+TEST_CASE("the time of a launch drops no algorithm, because all are launched equally often")
+{
+    // A single product takes 23 us with the first algorithm and 22 us with the second one.
+    tuning_fixture f({that_takes(3us), that_takes(2us)});
+    f.clock.set_launch_time(20us);
+    const auto made = f.measure(f.with(2)).value();
+    CHECK(made.candidates == 2);
+    CHECK(made.first_us == doctest::Approx(3 + 20.0 / 50));
+    CHECK(made.best_us == doctest::Approx(2 + 20.0 / 50));
+    int first = 0, second = 0;
+    for (const auto& p : f.lt.products())
+        ++(p.algorithm == 0 ? first : second);
+    CHECK(first == 2 + 50);
+    CHECK(second == first);
+    CHECK(f.algorithm_of(f.with(2)) == 1);
+}
+
+TEST_CASE("an algorithm that is slower than the first one, but not twice as slow, is measured as often")
+{
+    tuning_fixture f({that_takes(50us), that_takes(20us), that_takes(90us), that_takes(110us)});
+    REQUIRE(f.measure(f.with(2)));
+    std::vector<int> counts(4);
+    for (const auto& p : f.lt.products())
+        ++counts[static_cast<std::size_t>(p.algorithm)];
+    CHECK(counts == std::vector<int>{2 + 40, 2 + 40, 2 + 40, 2});
+    CHECK(f.algorithm_of(f.with(2)) == 1);
+}
+
+TEST_CASE("the first algorithm is kept unless another one is clearly faster")
+{
+    struct row {
+        std::vector<algorithm> all;
+        int best;
+        float best_us;
+    };
+    const row rows[] = {{{that_takes(1000us), that_takes(980us)}, 0, 1000},
+                        {{that_takes(1000us), that_takes(971us)}, 0, 1000},
+                        {{that_takes(1000us), that_takes(960us)}, 1, 960},
+                        // Among the faster ones, the fastest.
+                        {{that_takes(1000us), that_takes(960us), that_takes(955us), that_takes(956us)}, 2, 955}};
+    for (const auto& r : rows) {
+        CAPTURE(r.best_us);
+        tuning_fixture f(r.all);
+        const auto made = f.measure(f.with(2)).value();
+        CHECK(made.first_us == doctest::Approx(1000));
+        CHECK(made.best_us == doctest::Approx(r.best_us));
+        CHECK(f.algorithm_of(f.with(2)) == r.best);
+    }
+}
+
+TEST_CASE("a product that adds to D is measured in place, and one with another C is not")
+{
+    tuning_fixture f(second_is_fastest);
+    auto op = f.with(2);
+    op.beta = 1;
+    REQUIRE(f.measure(op));
+    for (const auto& p : f.lt.products())
+        CHECK(p.c_address == p.d_address);
+    const auto before = f.lt.products().size();
+    const auto c = f.upload<float>({5, 6, 7, 8});
+    op.c = c;
+    REQUIRE(f.measure(op));
+    const auto products = f.lt.products();
+    for (std::size_t i = before; i < products.size(); ++i)
+        CHECK(products[i].c_address == f.buffers[c.raw().slot].first);
 }
 
 TEST_CASE("later ops of other lanes use the fastest algorithm, also if they have used another one")
@@ -146,6 +215,26 @@ TEST_CASE("later ops of other lanes use the fastest algorithm, also if they have
     CHECK(f.algorithm_of(f.with(2), familiar) == 1);
     CHECK(f.algorithm_of(f.with(2), fresh) == 1);
     CHECK(f.lt.calls("cublasLtMatmulAlgoCheck") == 2);
+}
+
+TEST_CASE("the plans of other problems stay when an algorithm is tuned")
+{
+    tuning_fixture f(second_is_fastest);
+    const auto other = f.make_lane();
+    for (const std::uint64_t n : {2, 3, 4}) {
+        CHECK(f.algorithm_of(f.with(n)) == 0);
+        CHECK(f.algorithm_of(f.with(n), other) == 0);
+    }
+    REQUIRE(f.measure(f.with(2)));
+    const int choices = f.lt.calls("cublasLtMatmulAlgoGetHeuristic");
+    for (const std::uint64_t n : {3, 4}) {
+        CHECK(f.algorithm_of(f.with(n)) == 0);
+        CHECK(f.algorithm_of(f.with(n), other) == 0);
+    }
+    CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == choices);
+    CHECK(f.algorithm_of(f.with(2)) == 1);
+    CHECK(f.algorithm_of(f.with(2), other) == 1);
+    CHECK(f.lt.calls("cublasLtMatmulAlgoGetHeuristic") == choices);
 }
 
 TEST_CASE("an op that has been prepared keeps its algorithm, and later ones use the fastest one")
@@ -234,6 +323,28 @@ TEST_CASE("the memory of the measurements is given back")
     CHECK(f.gpu.events() == events);
 }
 
+TEST_CASE("the memory of the measurements is that of the elements of D")
+{
+    tuning_fixture f(second_is_fastest);
+    const auto a = f.upload(std::vector<float8_e4m3>(4096)), b = f.upload(std::vector<float8_e4m3>(4096));
+    const auto used_for = [&]<class D>(const ref<D>& d) {
+        const blas::matmul<float8_e4m3, D> op{
+            .a = a, .b = b, .d = d, .m = 64, .n = 64, .k = 64, .trans_a = blas::transpose::yes};
+        f.algorithm_of(op);
+        const auto before = f.memory();
+        REQUIRE(before.high_water == before.used);
+        REQUIRE(f.measure(op));
+        CHECK(f.memory().used == before.used);
+        const auto more = f.memory().high_water - before.used;
+        // Up to the new mark, so that it is the mark of the next one, too.
+        (void)f.upload(std::vector<std::int8_t>(more));
+        return more;
+    };
+    CHECK(used_for(f.upload(std::vector<float8_e4m3>(4096))) == 4096);
+    CHECK(used_for(f.upload(std::vector<bfloat16>(4096))) == 2 * 4096);
+    CHECK(used_for(f.upload(std::vector<float>(4096))) == 4 * 4096);
+}
+
 TEST_CASE("a refused algorithm is skipped")
 {
     const algorithm impossible{.found = CUBLAS_STATUS_NOT_SUPPORTED};
@@ -272,12 +383,25 @@ TEST_CASE("without an algorithm, the op is refused with its sizes")
         CHECK(made.error() == errc::unsupported_op);
         CHECK(made.error().message() ==
               "blas.matmul<f32 from f32> tuned: cuBLASLt has no algorithm for m 2, n 3, k 2, lda 2, ldb 2, ldd 2, "
-              "batch 1, operands aligned to 256, 256 and 256 bytes, on this GPU");
+              "batch 1, a aligned to 256 bytes, b to 256, d to 256, on this GPU");
         f.lt.set_algorithms(second_is_fastest);
         CHECK(f.algorithm_of(f.with(3)) == 0);
         CHECK(f.measure(f.with(3)).value().candidates == 3);
         CHECK(f.algorithm_of(f.with(3)) == 1);
     }
+}
+
+TEST_CASE("if all algorithms are refused, the error is that of the first one")
+{
+    const algorithm invalid{.status = CUBLAS_STATUS_INVALID_VALUE}, foreign{.status = CUBLAS_STATUS_ARCH_MISMATCH};
+    tuning_fixture f({invalid, foreign, refused});
+    CHECK(f.measure(f.with(2)).error() == cuda::make_error(CUBLAS_STATUS_INVALID_VALUE));
+    f.lt.set_algorithms({foreign, invalid});
+    CHECK(f.measure(f.with(2)).error() == cuda::make_error(CUBLAS_STATUS_ARCH_MISMATCH));
+    f.lt.set_algorithms({refused, invalid});
+    CHECK(f.measure(f.with(2)).error() == errc::unsupported_op);
+    f.lt.set_algorithms(second_is_fastest);
+    CHECK(f.measure(f.with(2)).value().candidates == 3);
 }
 
 TEST_CASE("an error of cuBLASLt ends the measurements, and a broken handle is replaced")
@@ -459,6 +583,75 @@ TEST_CASE("measurements that hang are seen from when the device begins with them
     CHECK_FALSE(f.b->finish(o));
 }
 
+TEST_CASE("one lane measures at a time, and the others wait without a thread")
+{
+    tuning_fixture f({});
+    cuda_options how;
+    how.helper_threads = 2;
+    f.start(second_is_fastest, how);
+    // One lane measures, three wait.
+    constexpr std::size_t lanes = 4;
+    std::vector<cuda::backend::stream> streams;
+    std::vector<tune<product>> ops;
+    std::vector<std::vector<void*>> operands;
+    std::vector<tuning> made(lanes);
+    std::vector<bound_op> bound;
+    for (std::size_t i = 0; i < lanes; ++i) {
+        streams.push_back(f.make_lane());
+        ops.push_back({f.with(2 + i)});
+        // It has a workspace.
+        CHECK(f.algorithm_of(f.with(10), streams[i]) == 0);
+    }
+    const auto before = f.lt.products().size();
+    const auto here = f.b->enter();
+    for (std::size_t i = 0; i < lanes; ++i) {
+        bound.push_back(f.bind(ops[i]));
+        operands.push_back(f.addresses);
+        bound[i].operands = operands[i].data();
+        bound[i].reply = &made[i];
+    }
+    first_product_waits blocked(f);
+    const auto ask = [&](std::size_t i) { return test::try_start(*f.b, streams[i], bound[i]); };
+    wait_until([&] {
+        CHECK_FALSE(ask(0).has_value());
+        return blocked.launched();
+    });
+    for (std::size_t i = 1; i < lanes; ++i)
+        for (int times = 0; times < 3; ++times)
+            CHECK_FALSE(ask(i).has_value());
+    // A new product needs a thread.
+    CHECK(f.algorithm_of(f.with(20)) == 0);
+    CHECK(f.lt.products().size() == before + 2);
+    blocked.open();
+    for (std::size_t i = 0; i < lanes; ++i) {
+        CHECK_FALSE(f.repeat_until_answered([&] { return ask(i); }));
+        CHECK(made[i].candidates == 3);
+        CHECK_FALSE(f.b->finish(bound[i]));
+    }
+    const auto products = f.lt.products();
+    for (std::size_t i = before + 3; i < products.size(); ++i)
+        CHECK(products[i].d.cols >= products[i - 1].d.cols);
+    for (std::size_t i = 0; i < lanes; ++i)
+        CHECK(f.algorithm_of(f.with(2 + i)) == 1);
+}
+
+TEST_CASE("after measurements that failed, another lane measures")
+{
+    tuning_fixture f({refused});
+    auto other = f.make_lane();
+    CHECK(f.measure(f.with(2)).error() == errc::unsupported_op);
+    f.lt.fail("cublasLtCreate", CUBLAS_STATUS_ALLOC_FAILED);
+    f.lt.set_algorithms(second_is_fastest);
+    std::swap(*f.lane, other);
+    CHECK(f.measure(f.with(2)).error() == errc::out_of_memory);
+    CHECK(f.measure(f.with(2)).value().candidates == 3);
+    f.gpu.fail_from("cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(f.measure(f.with(40)).error() == errc::out_of_memory);
+    f.gpu.forgive();
+    std::swap(*f.lane, other);
+    CHECK(f.measure(f.with(40)).value().candidates == 3);
+}
+
 TEST_CASE("what was measured for an op that is not asked again is destroyed")
 {
     tuning_fixture f(second_is_fastest);
@@ -543,6 +736,104 @@ TEST_CASE("an algorithm that cuBLASLt refuses, or that needs more memory than th
     f.start(second_is_fastest);
     f.lt.fail("cublasLtMatmulAlgoCheck", CUBLAS_STATUS_INVALID_VALUE);
     CHECK(f.algorithm_of(f.with(2)) == 0);
+}
+
+TEST_CASE("an algorithm that is refused when it is launched is replaced by the proposed one and forgotten")
+{
+    for (const auto status : {CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_INVALID_VALUE, CUBLAS_STATUS_ARCH_MISMATCH}) {
+        CAPTURE(status);
+        const std::vector<algorithm> second_is_refused{that_takes(300us), {.status = status}, that_takes(200us)};
+        tuning_fixture f(second_is_fastest);
+        REQUIRE(f.measure(f.with(2)));
+        REQUIRE(f.measure(f.with(3)));
+        // It comes from a file.
+        f.start(second_is_refused);
+        CHECK(f.algorithm_of(f.with(2)) == 0);
+        CHECK(f.look(f.d)[0] == 4);
+        CHECK(f.folder.files().size() == 1);
+        const auto attempts = f.lt.products().size();
+        CHECK(f.algorithm_of(f.with(2)) == 0);
+        // Another lane does not try it either.
+        CHECK(f.algorithm_of(f.with(2), f.make_lane()) == 0);
+        CHECK(f.lt.products().size() == attempts + 2);
+        f.start(second_is_fastest);
+        CHECK(f.algorithm_of(f.with(2)) == 0);
+        CHECK(f.algorithm_of(f.with(3)) == 1);
+    }
+}
+
+TEST_CASE("an algorithm that was launched before and is refused is replaced by the proposed one and forgotten")
+{
+    tuning_fixture f(second_is_fastest);
+    REQUIRE(f.measure(f.with(2)));
+    CHECK(f.algorithm_of(f.with(2)) == 1);
+    f.lt.set_algorithms({that_takes(300us), refused, that_takes(200us)});
+    CHECK(f.algorithm_of(f.with(2)) == 0);
+    CHECK(f.lt.products().back().thread == std::this_thread::get_id());
+    CHECK(f.look(f.d)[0] == 4);
+    wait_until([&] { return f.folder.files().empty(); });
+    // The plan stays.
+    const auto attempts = f.lt.products().size();
+    CHECK(f.algorithm_of(f.with(2)) == 0);
+    CHECK(f.lt.products().size() == attempts + 1);
+    CHECK(f.algorithm_of(f.with(2), f.make_lane()) == 0);
+    CHECK(f.lt.products().size() == attempts + 2);
+}
+
+TEST_CASE("an algorithm stays known if the proposed one is refused, too")
+{
+    tuning_fixture f(second_is_fastest);
+    REQUIRE(f.measure(f.with(2)));
+    const std::vector<algorithm> all_are_refused{refused, refused, refused};
+    for (const bool familiar : {true, false}) {
+        CAPTURE(familiar);
+        if (familiar)
+            CHECK(f.algorithm_of(f.with(2)) == 1);
+        else
+            f.start(second_is_fastest);
+        f.lt.set_algorithms(all_are_refused);
+        CHECK(f.run(f.with(2)) == cuda::make_error(CUBLAS_STATUS_NOT_SUPPORTED));
+        f.lt.set_algorithms(second_is_fastest);
+        CHECK(f.folder.files().size() == 1);
+        CHECK(f.algorithm_of(f.with(2)) == 1);
+    }
+}
+
+TEST_CASE("other errors of a tuned algorithm are those of the op")
+{
+    tuning_fixture f(second_is_fastest);
+    REQUIRE(f.measure(f.with(2)));
+    for (const bool familiar : {true, false}) {
+        if (!familiar)
+            f.start(second_is_fastest);
+        f.lt.fail("cublasLtMatmul", CUBLAS_STATUS_EXECUTION_FAILED);
+        CHECK(f.run(f.with(2)) == cuda::make_error(CUBLAS_STATUS_EXECUTION_FAILED));
+        CHECK(f.algorithm_of(f.with(2)) == 1);
+        CHECK(f.folder.files().size() == 1);
+    }
+}
+
+TEST_CASE("compiled kernels are not removed to make room for algorithms")
+{
+    tuning_fixture f(second_is_fastest);
+    const std::string kernel = f.folder.path() + "/0123456789abcdef0123456789abcdef.kernel";
+    std::ofstream(kernel) << "a kernel";
+    // A file without content, of more than the limit for kernels.
+    std::filesystem::resize_file(kernel, std::uintmax_t(2) << 30);
+    REQUIRE(f.measure(f.with(2)));
+    CHECK(f.folder.files().size() == 1);
+    CHECK(std::filesystem::exists(kernel));
+}
+
+TEST_CASE("the folder of algorithms has a limit of its own")
+{
+    tuning_fixture f(second_is_fastest);
+    REQUIRE(f.measure(f.with(2)));
+    const auto first = f.folder.files().at(0);
+    std::filesystem::resize_file(first, std::uintmax_t(8) << 20);
+    REQUIRE(f.measure(f.with(3)));
+    CHECK_FALSE(std::filesystem::exists(first));
+    CHECK(f.folder.files().size() == 1);
 }
 
 TEST_CASE("without a folder, the algorithm is known to its context only")

@@ -89,6 +89,32 @@ TEST_CASE("an op is tuned for all lanes, and the ops of its lane wait")
     CHECK(d.losses == 0);
 }
 
+TEST_CASE("ops of several lanes are tuned one after the other")
+{
+    blocked_world w;
+    context_driver d(w.w);
+    const operands x(d), y(d), z(d);
+    exec<tune<product>> first(tune<product>{x.op()}, first_lane);
+    d.submit(first);
+    d.run_until([&] { return w.launched.load(); });
+    exec<tune<product>> second(tune<product>{y.op()}, second_lane);
+    exec<product> behind(y.op(), second_lane);
+    d.submit(second);
+    d.submit(behind);
+    exec<memory::fill<float>> fill(memory::fill<float>{z.d, 3}, exec_options{.lane = 3});
+    CHECK_FALSE(d.outcome_of(fill));
+    // The refused algorithm, and the one that waits.
+    CHECK(w.w.lt.products().size() == 2);
+    CHECK_FALSE(d.has_ended(second));
+    w.open = true;
+    d.run_until([&] { return d.has_ended(behind); });
+    CHECK_FALSE(d.outcome(first));
+    CHECK_FALSE(d.outcome(second));
+    CHECK_FALSE(d.outcome(behind));
+    CHECK(std::get<1>(second.take()).candidates == 1);
+    CHECK(d.losses == 0);
+}
+
 TEST_CASE("an op that cannot be tuned fails, and the context goes on")
 {
     blocked_world w;

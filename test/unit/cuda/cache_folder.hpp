@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <stdlib.h>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace test {
@@ -28,10 +29,12 @@ public:
     /// From now on, new contexts have a folder in which no file can be made.
     void lose() { set("/dev/null/algorithms"); }
 
+    /// Those of tuned algorithms.
     std::vector<std::string> files() const
     {
         std::vector<std::string> found;
-        for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+        std::error_code none;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/algorithms", none))
             found.push_back(entry.path().string());
         return found;
     }

@@ -39,11 +39,10 @@ public:
     {
         const auto before = gpu.violations().size();
         lt_plan plan;
-        const auto made = plan.make(lt.api(), handle_, d.problem, d.with, sizeof(workspace_), nullptr);
-        if (made == CUBLAS_STATUS_SUCCESS) {
+        if (plan.describe(lt.api(), d.problem, d.with) == CUBLAS_STATUS_SUCCESS &&
+            plan.choose(lt.api(), handle_, sizeof(workspace_), nullptr) == CUBLAS_STATUS_SUCCESS)
             (void)plan.launch(lt.api(), handle_, d.with, {workspace_, sizeof(workspace_)}, session_.first);
-            plan.destroy(lt.api());
-        }
+        plan.destroy(lt.api());
         const auto found = gpu.violations();
         return found.size() == before ? std::string() : found[before];
     }
@@ -190,15 +189,16 @@ TEST_CASE("what the real library refuses is a violation")
         {floats, [](described& d) { d.with.c = memory[3] + 512, d.with.beta_bits = one; }, "C and D overlap"},
         {floats, [](described& d) { d.with.d = memory[3] + 128; }, "the algorithm needs a better aligned address"},
     };
-    lt_calls f;
     for (const auto& r : rows) {
+        // A driver keeps the first violations only.
+        lt_calls f;
         auto changed = r.of;
         r.change(changed);
         const std::string wanted = r.complaint;
         CAPTURE(wanted);
         CHECK(f.complaint(changed).ends_with(": " + wanted));
+        CHECK(f.lt.alive() == 1);
     }
-    CHECK(f.lt.alive() == 1);
 }
 
 TEST_SUITE_END();

@@ -28,6 +28,13 @@ public:
 
     const coaccel::cuda::driver_api& api() const noexcept { return table_; }
 
+    /// From now on, the time between two events is longer by as much as the first launch between them takes.
+    void set_launch_time(std::chrono::microseconds t)
+    {
+        const std::scoped_lock lock(mutex_);
+        launch_time_ = t;
+    }
+
 private:
     static product_clock*& here()
     {
@@ -51,7 +58,8 @@ private:
         if (r != CUDA_SUCCESS)
             return r;
         const std::scoped_lock lock(mutex_);
-        *milliseconds = std::chrono::duration<float, std::milli>(times_.at(last) - times_.at(first)).count();
+        *milliseconds =
+            std::chrono::duration<float, std::milli>(times_.at(last) - times_.at(first) + launch_time_).count();
         return r;
     }
 
@@ -60,6 +68,7 @@ private:
     coaccel::cuda::driver_api table_;
     std::mutex mutex_;
     std::map<CUevent, std::chrono::microseconds> times_;
+    std::chrono::microseconds launch_time_{0};
 };
 
 } // namespace test

@@ -97,6 +97,77 @@ TEST_CASE("additions are counted, searches are not")
     CHECK(known.additions() == 2);
 }
 
+TEST_CASE("the keys that were added after some additions are known")
+{
+    const test::temporary_folder folder;
+    tuned_algorithms known(disk_cache(folder.path(), limit));
+    known.add("one", algorithm(10));
+    known.add("other", algorithm(20));
+    CHECK(known.added_after("one", 0));
+    CHECK_FALSE(known.added_after("one", 1));
+    CHECK(known.added_after("other", 1));
+    CHECK_FALSE(known.added_after("other", 2));
+    CHECK_FALSE(known.added_after("third", 0));
+    known.add("one", algorithm(10));
+    CHECK(known.added_after("one", 2));
+    CHECK_FALSE(known.added_after("other", 2));
+    // What was read was not added.
+    tuned_algorithms later(disk_cache(folder.path(), limit));
+    CHECK(found(later, "one") == 10);
+    CHECK_FALSE(later.added_after("one", 0));
+}
+
+TEST_CASE("a key may have been added after additions that are no longer in memory")
+{
+    tuned_algorithms known(disk_cache("", limit));
+    known.add("one", algorithm(10));
+    for (std::size_t i = 0; i < tuned_algorithms::most_known; ++i)
+        CHECK(found(known, "unknown " + std::to_string(i)) == 0);
+    CHECK(known.added_after("one", 0));
+    CHECK_FALSE(known.added_after("one", 1));
+}
+
+TEST_CASE("a refused algorithm is forgotten, also in its file")
+{
+    for (const bool files : {true, false}) {
+        const test::temporary_folder folder;
+        const disk_cache cache(files ? folder.path() : "", limit);
+        tuned_algorithms known(cache);
+        known.add("one", algorithm(10));
+        known.add("other", algorithm(20));
+        known.forget("one", algorithm(10));
+        CHECK(found(known, "one") == 0);
+        CHECK(found(known, "other") == 20);
+        tuned_algorithms later(cache);
+        CHECK(found(later, "one") == 0);
+        CHECK(found(later, "other") == (files ? 20 : 0));
+        // One that was only read, and one that is not known.
+        later.forget("other", algorithm(20));
+        later.forget("third", algorithm(20));
+        CHECK(found(later, "other") == 0);
+        CHECK(found(later, "third") == 0);
+        known.add("one", algorithm(30));
+        CHECK(found(known, "one") == 30);
+    }
+}
+
+TEST_CASE("an algorithm that was added in place of a refused one stays")
+{
+    const test::temporary_folder folder;
+    const disk_cache cache(folder.path(), limit);
+    tuned_algorithms known(cache), other(cache);
+    known.add("one", algorithm(10));
+    other.add("one", algorithm(30));
+    // Only this object has the refused one.
+    known.forget("one", algorithm(10));
+    CHECK(found(known, "one") == 0);
+    CHECK(found(other, "one") == 30);
+    tuned_algorithms later(cache);
+    CHECK(found(later, "one") == 30);
+    later.forget("one", algorithm(10));
+    CHECK(found(later, "one") == 30);
+}
+
 TEST_CASE("a later object finds it in a file")
 {
     const test::temporary_folder folder;
