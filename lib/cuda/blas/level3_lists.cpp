@@ -34,60 +34,34 @@ template <class T>
 constexpr bool has_groups =
     std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, half> || std::same_as<T, bfloat16>;
 
-/// The arguments of one product of a list.
+/// The arguments of one product of a list. The factors are fields of the op.
+template <class T>
 struct listed_product {
-    cublasOperation_t trans_a, trans_b;
-    std::int64_t m, n, k, lda, ldb, ldc;
+    blas::detail::gemm_shape shape;
+    std::uint64_t lda, ldb, ldc;
+    const blas::scalar<T>& alpha;
+    const blas::scalar<T>& beta;
+
+    cublasOperation_t trans_a() const noexcept { return operation<T>(shape.trans_a); }
+    cublasOperation_t trans_b() const noexcept { return operation<T>(shape.trans_b); }
+    std::int64_t m() const noexcept { return size(shape.m); }
+    std::int64_t n() const noexcept { return size(shape.n); }
+    std::int64_t k() const noexcept { return size(shape.k); }
+    std::int64_t step_a() const noexcept { return leading(shape.a_rows(), shape.a_cols(), lda); }
+    std::int64_t step_b() const noexcept { return leading(shape.b_rows(), shape.b_cols(), ldb); }
+    std::int64_t step_c() const noexcept { return leading(shape.m, shape.n, ldc); }
 };
 
 template <class T>
-listed_product product_of(const blas::detail::gemm_shape& s, std::uint64_t lda, std::uint64_t ldb,
-                          std::uint64_t ldc) noexcept
+listed_product<T> product_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
 {
-    return {operation<T>(s.trans_a),
-            operation<T>(s.trans_b),
-            size(s.m),
-            size(s.n),
-            size(s.k),
-            leading(s.a_rows(), s.a_cols(), lda),
-            leading(s.b_rows(), s.b_cols(), ldb),
-            leading(s.m, s.n, ldc)};
+    return {op.shape(), op.lda, op.ldb, op.ldc, op.alpha, op.beta};
 }
 
 template <class T>
-listed_product product_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
+listed_product<T> product_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
 {
-    return product_of<T>(op.shape(), op.lda, op.ldb, op.ldc);
-}
-
-template <class T>
-listed_product product_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
-{
-    return product_of<T>(op.shape(i), op.lda[i], op.ldb[i], op.ldc[i]);
-}
-
-template <class T>
-const blas::scalar<T>& alpha_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
-{
-    return op.alpha;
-}
-
-template <class T>
-const blas::scalar<T>& alpha_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
-{
-    return op.alpha[i];
-}
-
-template <class T>
-const blas::scalar<T>& beta_of(const blas::gemm_batched<T>& op, std::size_t) noexcept
-{
-    return op.beta;
-}
-
-template <class T>
-const blas::scalar<T>& beta_of(const blas::gemm_grouped<T>& op, std::size_t i) noexcept
-{
-    return op.beta[i];
+    return {op.shape(i), op.lda[i], op.ldb[i], op.ldc[i], op.alpha[i], op.beta[i]};
 }
 
 /// Tensor cores load 16 bytes at a time. For matrices at a list of addresses, cuBLAS takes kernels for them by the
@@ -115,7 +89,7 @@ bool fits_one_call(const Op& op, const bound_op& o) noexcept
         if (!has_groups<T> || (std::same_as<T, double> && op.math == blas::math::pedantic))
             return false;
     for (std::size_t i = 0; i < op.count; ++i)
-        if (is_zero(alpha_of(op, i)))
+        if (is_zero(product_of(op, i).alpha))
             return false;
     return are_aligned<T>(o, op.count, op.math);
 }
@@ -128,16 +102,16 @@ cublasStatus_t one_by_one(const blas_call& c, const Op& op, const bound_op& o)
     auto status = CUBLAS_STATUS_SUCCESS;
     for (std::size_t i = 0; i < op.count && status == CUBLAS_STATUS_SUCCESS; ++i) {
         const auto p = product_of(op, i);
-        const auto* const alpha = factor(o, alpha_of(op, i));
-        const auto* const beta = factor(o, beta_of(op, i));
+        const auto* const alpha = factor(o, p.alpha);
+        const auto* const beta = factor(o, p.beta);
         auto* const result = static_cast<T*>(o.operands[2 * most_products + i]);
-        if (is_zero(alpha_of(op, i)))
-            status = scale<T>(c, {alpha, beta},
-                              {result, static_cast<std::uint64_t>(p.m), static_cast<std::uint64_t>(p.n), p.ldc, 0, 1});
+        if (is_zero(p.alpha))
+            status = scale<T>(c, {alpha, beta}, {result, p.shape.m, p.shape.n, p.step_c(), 0, 1});
         else
-            status = c.api.cublasGemmEx_64(c.handle, p.trans_a, p.trans_b, p.m, p.n, p.k, alpha, o.operands[i], type,
-                                           p.lda, o.operands[most_products + i], type, p.ldb, beta, result, type, p.ldc,
-                                           compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+            status =
+                c.api.cublasGemmEx_64(c.handle, p.trans_a(), p.trans_b(), p.m(), p.n(), p.k(), alpha, o.operands[i],
+                                      type, p.step_a(), o.operands[most_products + i], type, p.step_b(), beta, result,
+                                      type, p.step_c(), compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
     }
     return status;
 }
@@ -150,9 +124,9 @@ struct level3_lists {
         std::uint64_t key = kernels(op.count, op.math, one_call);
         for (std::size_t i = 0; i < op.count; ++i) {
             const auto p = product_of(op, i);
-            key = kernels(key, magnitude(p.m), magnitude(p.n), magnitude(p.k), p.trans_a, p.trans_b,
-                          is_zero(alpha_of(op, i)), is_zero(beta_of(op, i)), alignment(p.lda, 0), alignment(p.ldb, 0),
-                          alignment(p.ldc, 0));
+            key = kernels(key, magnitude(p.shape.m), magnitude(p.shape.n), magnitude(p.shape.k), p.shape.trans_a,
+                          p.shape.trans_b, is_zero(p.alpha), is_zero(p.beta), alignment(p.lda, p.shape.a_rows()),
+                          alignment(p.ldb, p.shape.b_rows()), alignment(p.ldc, p.shape.m));
         }
         if (!one_call)
             return {.kernels = key, .launches = op.count};
@@ -169,10 +143,10 @@ struct level3_lists {
             return one_by_one(c, op, o);
         const auto p = product_of(op, 0);
         return with_listed(c, op.count, o, [&](auto* a, auto* b, auto* results) {
-            return c.api.cublasGemmBatchedEx_64(c.handle, p.trans_a, p.trans_b, p.m, p.n, p.k, factor(o, op.alpha), a,
-                                                data_type<T>(), p.lda, b, data_type<T>(), p.ldb, factor(o, op.beta),
-                                                results, data_type<T>(), p.ldc, size(op.count),
-                                                compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
+            return c.api.cublasGemmBatchedEx_64(c.handle, p.trans_a(), p.trans_b(), p.m(), p.n(), p.k(),
+                                                factor(o, op.alpha), a, data_type<T>(), p.step_a(), b, data_type<T>(),
+                                                p.step_b(), factor(o, op.beta), results, data_type<T>(), p.step_c(),
+                                                size(op.count), compute_type<T>(op.math), CUBLAS_GEMM_DEFAULT);
         });
     }
 
@@ -197,14 +171,14 @@ private:
         ones.fill(1);
         for (std::size_t i = 0; i < op.count; ++i) {
             const auto p = product_of(op, i);
-            trans_a[i] = p.trans_a;
-            trans_b[i] = p.trans_b;
-            m[i] = p.m;
-            n[i] = p.n;
-            k[i] = p.k;
-            lda[i] = p.lda;
-            ldb[i] = p.ldb;
-            ldc[i] = p.ldc;
+            trans_a[i] = p.trans_a();
+            trans_b[i] = p.trans_b();
+            m[i] = p.m();
+            n[i] = p.n();
+            k[i] = p.k();
+            lda[i] = p.step_a();
+            ldb[i] = p.step_b();
+            ldc[i] = p.step_c();
         }
         return with_listed(c, op.count, o, [&](auto* a, auto* b, auto* results) {
             return c.api.cublasGemmGroupedBatchedEx_64(
