@@ -251,7 +251,7 @@ TEST_CASE("fused layers are part of the graph of a plan, with a parameter")
     const auto dy = f.alloc<bfloat16>(m * n);
     for (unsigned run = 0; run < 5; ++run) {
         const auto given = random_numbers<bfloat16>(m * n, 10 + run);
-        const auto factor = static_cast<float>(run) / 2;
+        const auto factor = static_cast<float>(run + 1) / 2;
         std::vector<bfloat16> got(m * n);
         REQUIRE(await(f.io, loaded.value().async_run(from(given), to(got), value(factor))));
         const auto dx = f.upload(given);

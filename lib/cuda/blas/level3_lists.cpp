@@ -86,7 +86,7 @@ bool fits_one_call(const Op& op, const bound_op& o) noexcept
 {
     using T = typename Op::value_type;
     if constexpr (std::same_as<Op, blas::gemm_grouped<T>>)
-        if (!has_groups<T> || (std::same_as<T, double> && op.math == blas::math::pedantic))
+        if (!has_groups<T> || (!std::same_as<T, float> && op.math == blas::math::pedantic))
             return false;
     for (std::size_t i = 0; i < op.count; ++i)
         if (is_zero(product_of(op, i).alpha))

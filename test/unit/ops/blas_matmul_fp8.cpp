@@ -286,8 +286,8 @@ TEST_CASE(
     REQUIRE_FALSE(refused);
     CHECK(refused.error() == errc::invalid_argument);
     CHECK(refused.error().message() ==
-          "plan scaled: op 1 (blas.matmul<f8_e4m3>): c has no buffer, which a result of fp8 needs unless beta is zero "
-          "and no factor is a parameter");
+          "plan scaled: op 1 (blas.matmul<f8_e4m3 from f8_e4m3>): c has no buffer, which a result of fp8 needs unless "
+          "beta is zero and no factor is a parameter");
     CHECK(described(true));
 }
 
