@@ -46,13 +46,13 @@ struct valid_op {
                                                   .type = f.type});
     }
 
-    /// False: it has no such field.
+    /// False: it has no such field, or refuses zero.
     bool set_alpha_to_zero()
     {
         for (const op_field& f : info.fields)
             if (f.name == "alpha") {
                 std::memset(field(f), 0, f.size);
-                return true;
+                return !info.check(data.data());
             }
         return false;
     }
