@@ -3,7 +3,7 @@
 
 #include "host/ops/eigen.hpp"
 
-// Shared by the factorizations of batches, whose matrices are small: plain loops over columns.
+// Shared by the factorizations of batches, whose matrices are small.
 namespace coaccel::host {
 
 /// Divides a column. Eigen divides complex columns by squares of magnitudes, which overflow or underflow.

@@ -8,13 +8,14 @@
 namespace coaccel::host {
 namespace {
 
-/// Without pivots: no rows are exchanged. Returns the number of the first zero pivot.
+/// Factorizes the columns from `begin` to `end`, to which the columns before them have been applied. Rows are exchanged
+/// in the whole matrix. Returns the number of the first zero pivot.
 template <class T>
-std::int32_t factorize(matrix_map<T> a, std::int32_t* pivots)
+std::int32_t factorize_columns(matrix_map<T>& a, std::int32_t* pivots, Index begin, Index end)
 {
     std::int32_t info = 0;
     const Index n = a.rows();
-    for (Index k = 0; k < n; ++k) {
+    for (Index k = begin; k < end; ++k) {
         Index from = k;
         if (pivots) {
             Index below = 0;
@@ -30,8 +31,31 @@ std::int32_t factorize(matrix_map<T> a, std::int32_t* pivots)
             a.row(k).swap(a.row(from));
         const Index rest = n - k - 1;
         divide(a.col(k).tail(rest), a(k, k));
-        for (Index j = k + 1; j < n; ++j)
+        for (Index j = k + 1; j < end; ++j)
             a.col(j).tail(rest) -= a(k, j) * a.col(k).tail(rest);
+    }
+    return info;
+}
+
+/// Without pivots: no rows are exchanged. Returns the number of the first zero pivot.
+template <class T>
+std::int32_t factorize(matrix_map<T> a, std::int32_t* pivots)
+{
+    // So few columns fit into the cache, and the others are changed by products of matrices.
+    constexpr Index block = 16;
+    std::int32_t info = 0;
+    const Index n = a.rows();
+    for (Index begin = 0; begin < n; begin += block) {
+        const Index end = std::min(begin + block, n);
+        const std::int32_t zero = factorize_columns<T>(a, pivots, begin, end);
+        info = info ? info : zero;
+        const Index rest = n - end;
+        if (rest == 0)
+            break;
+        const auto lower = a.block(begin, begin, end - begin, end - begin);
+        auto right = a.block(begin, end, end - begin, rest);
+        lower.template triangularView<Eigen::UnitLower>().solveInPlace(right);
+        a.bottomRightCorner(rest, rest).noalias() -= a.block(end, begin, rest, end - begin) * right;
     }
     return info;
 }

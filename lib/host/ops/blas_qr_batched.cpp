@@ -33,13 +33,17 @@ template <class T, class Matrix>
 void reflect(const Matrix& a, Index k, const T& tau, Matrix& c, Index first)
 {
     const Index rest = a.rows() - k - 1;
+    const Index count = c.cols() - first;
+    if (count == 0)
+        return;
     const auto v = a.col(k).tail(rest);
-    for (Index j = first; j < c.cols(); ++j) {
-        auto below = c.col(j).tail(rest);
-        const T by = Eigen::numext::conj(tau) * (c(k, j) + v.dot(below));
-        c(k, j) -= by;
-        below -= by * v;
-    }
+    auto row = c.row(k).tail(count);
+    auto below = c.block(k + 1, first, rest, count);
+    Eigen::Matrix<T, 1, Eigen::Dynamic> by = row;
+    by.noalias() += v.adjoint() * below;
+    by *= Eigen::numext::conj(tau);
+    row -= by;
+    below.noalias() -= v * by;
 }
 
 struct qr_batched {
