@@ -45,7 +45,7 @@ public:
 
     error_code start()
     {
-        // Before anything is on the stream: whoever gives up the context either sees this wait or is seen here.
+        // Before anything is on the stream: a thread that gives the context up sees this wait, or is seen here.
         waiting_.emplace(b_.waits());
         if (b_.aborted())
             return errc::context_lost;

@@ -44,7 +44,7 @@ private:
 
     CUresult record(CUevent e, CUstream s)
     {
-        // Before the event, so that the time is known to whoever waits for it.
+        // Before the event, so that a thread that waits for it knows the time.
         (void)gpu_.enqueue(s, [this, e] {
             const std::scoped_lock lock(mutex_);
             times_[e] = lt_.busy();
