@@ -259,7 +259,7 @@ result<readiness> lt_handle::tune(std::string_view op, const lt_problem& problem
         return taken;
     lt_arguments measured = with;
     measured.d = scratch_;
-    // cuBLASLt has other algorithms if C is not D.
+    // A product in place is measured in place, because cuBLASLt may compute it in another way.
     if (with.c == with.d)
         measured.c = scratch_;
     if (measured.amax_d)
